@@ -274,7 +274,7 @@ class Peers(PeerServiceServicer):
             if output.out or error:
                 await send(TailChunk(data=output.out, error=error, is_error_file=request.error_file))
 
-        await converse(self._attempts, held, start, _nothing_to_say(), pass_on)
+        await converse(self._attempts, held, start, _nothing_to_say(), pass_on, in_task=False)
 
     async def _calling_host(self, context: "grpc.aio.ServicerContext[Any, Any]") -> str:
         try:

@@ -79,6 +79,7 @@ class Tasks(NamedTuple):
     signalled: tuple[Run, ...]
     signal: int
     start: tuple[Run, ...]
+    hold: tuple[Run, ...] = ()  # started without a command
 
 
 class Say(NamedTuple):

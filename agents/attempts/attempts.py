@@ -15,7 +15,7 @@ from itertools import takewhile
 
 from agents.attempts.ledger import Ledger
 from agents.attempts.ledger_entry import Entry, State
-from agents.attempts.task_book import Run
+from agents.attempts.task_book import Run, TaskBook
 from agents.job_setup.environment import is_resizable, place_variables
 from agents.job_setup.host_context import HostContext
 from agents.job_setup.task_devices import has_roles, share_of, task_in_slot, variables_of_all, variables_of_task
@@ -25,11 +25,12 @@ from agents.shepherd.messages import JobSetup, Key, Message, pack
 from agents.shepherd.process.start import expand, place
 from agents.shepherd.tasks.run_files import expand_run
 from agents.shepherd_pool.pool import Handle, Pool
-from protos.common_pb2 import HostShare
+from protos.common_pb2 import LAUNCH_FIRST, LAUNCH_HOST, HostShare, Role
 from protos.jobs_pb2 import JobSpec
 
 TASK_START_S = 60.0
-TABLE_TRIES, TABLE_PAUSE_S = 250, 0.02
+PLACE_TRIES, PLACE_PAUSE_S = 250, 0.02
+NO_TASK_HERE = "No task of the job runs here."
 PATIENCE_S = 300.0
 SSH_TASK = b"LAVA_SSH_TASK"  # ROLE/INDEX: a task of a job of tasks, in whose place the process is started
 LOST = 9  # wait status of tasks whose shepherd died: they were killed
@@ -133,13 +134,45 @@ class Attempts:
             return None
         return self._held(entry)
 
-    async def table(self, key: Key) -> None:
-        """Wait until a job of tasks knows its task table here: another host may have started before."""
+    async def place(self, key: Key, environment: Sequence[bytes]) -> tuple[Run, ...]:
+        """Return the runs of tasks of which one is to have a command that is called for with these variables.
+
+        Raises:
+            TaskRefused: the task that is named does not run on this host, or none does.
+        """
         entry = self._ledger.entries.get(key)
-        for _ in range(TABLE_TRIES):
-            if entry is None or entry.tasks is None or entry.tasks.table:
-                return
-            await asyncio.sleep(TABLE_PAUSE_S)
+        if entry is None or entry.tasks is None:
+            return ()
+        label = next((one[len(SSH_TASK) + 1 :] for one in environment if one.startswith(SSH_TASK + b"=")), b"")
+        found: tuple[Run, ...] | None = None
+        for _ in range(PLACE_TRIES):
+            found = self._runs_for(entry, entry.tasks, os.fsdecode(label)) if entry.tasks.table else None
+            if found is not None:
+                return found
+            await asyncio.sleep(PLACE_PAUSE_S)
+        raise TaskRefused(f"Task {os.fsdecode(label)} of the job does not run here." if label else NO_TASK_HERE)
+
+    def _runs_for(self, entry: Entry, book: TaskBook, label: str) -> tuple[Run, ...] | None:
+        """Return the runs of which one is to have a further process; None for no such task (yet).
+
+        Without a label those without a command, which hold their slots for others; else any here. One process stands
+        for the tasks of some roles, maybe on another host: then it is of none here.
+        """
+        running, here = book.running_here(), self._tasks_here(entry, book)
+        if label:
+            here = {label: here[label]} if label in here else {}
+            running = [(run, is_held) for run, is_held in running if _stands_for(run, here, entry.blob.spec.roles)]
+        held = tuple(run for run, is_held in running if is_held)
+        if running:
+            return held or tuple(run for run, _ in running)
+        is_elsewhere = [entry.blob.spec.roles[role].launch == LAUNCH_FIRST for role, _ in here.values()]
+        return () if here and all(is_elsewhere) else None
+
+    def _tasks_here(self, entry: Entry, book: TaskBook) -> dict[str, tuple[int, int]]:
+        """Return role and index of each task here by its label."""
+        parts = [part for one in book.table if one.host == self._host.host for part in one.roles]
+        roles = entry.blob.spec.roles
+        return {f"{roles[part.role].name}/{index}": (part.role, index) for part in parts for index in part.indices}
 
     def all(self) -> list[HeldAttempt]:
         """Return every attempt held on this host."""
@@ -198,6 +231,7 @@ class Attempts:
         order = (
             request.connection, request.resume, request.gone, request.got, self.patience_s, request.argv, request.cwd,
             self._overlay(entry, request), request.no_input, request.pmi, request.umask, request.window,
+            *_runs_of(request, shepherd),
         )  # fmt: skip
         with theirs:
             shepherd.send(pack(messages.RUN_TASK, *key, request.token, *order), (theirs.fileno(),))
@@ -224,7 +258,10 @@ class Attempts:
         extra = () if request.pmi_fd is None else (request.pmi_fd,)
         descriptors = (request.stdin_fd, request.stdout_fd, request.stderr_fd, *extra)
         shepherd.send(
-            pack(messages.TASK, *key, serial, request.argv, request.cwd, self._overlay(entry, request)),
+            pack(
+                *(messages.TASK, *key, serial, request.argv, request.cwd, self._overlay(entry, request)),
+                *_runs_of(request, shepherd),
+            ),
             descriptors,
         )
         try:
@@ -259,6 +296,17 @@ class Attempts:
     def _refuse(self, task: _Task, why: str) -> None:
         if not task.started.done():
             task.started.set_exception(TaskRefused(why))
+
+
+def _stands_for(run: Run, tasks: Mapping[str, tuple[int, int]], roles: Sequence[Role]) -> bool:
+    """Return True if it is the run of one of these tasks, or of one whose process stands for it."""
+    is_shared = roles[run[0]].launch in (LAUNCH_FIRST, LAUNCH_HOST)
+    return any(run[:2] == one or (is_shared and run[0] == one[0]) for one in tasks.values())
+
+
+def _runs_of(request: TaskRequest | KeptRequest, shepherd: Handle) -> tuple[tuple[Run, ...], ...]:
+    """Return the last field of an order to start something, which older shepherds do not know."""
+    return (request.runs,) if shepherd.status.protocol >= messages.HOLDS_TASKS else ()
 
 
 def _through(pid: int, descriptor: int) -> str:

@@ -232,11 +232,12 @@ class Ledger:
             return self._repeat(entry)
         tasks, known = order.tasks, entry.tasks.version
         decision = entry.tasks.order(tasks, too_old or entry.state is not State.HELD)
-        entry.launched = entry.launched or bool(decision.start)
+        entry.launched = entry.launched or bool(decision.start or decision.hold)
         is_moved = known < entry.tasks.version and entry.state is State.HELD  # the lists here are to be written anew
         actions: list[Action] = [Note(order, sync=True)] if decision.is_news or is_moved else []
-        if decision.start or decision.stop or decision.signalled or is_moved:
-            actions.append(Tasks(key, decision.stop, tasks.reason, decision.signalled, tasks.signal, decision.start))
+        if decision.start or decision.hold or decision.stop or decision.signalled or is_moved:
+            ends = (key, decision.stop, tasks.reason, decision.signalled, tasks.signal)
+            actions.append(Tasks(*ends, decision.start, decision.hold))
         if decision.say:
             actions.append(Say(_tasks_report(entry, decision.say)))
         return actions
@@ -523,7 +524,7 @@ class Ledger:
                 entry.releasing = True
             case "tasks" if entry is not None and entry.tasks is not None:
                 entry.tasks.restore(order.tasks)
-                entry.launched = entry.launched or bool(order.tasks.start)
+                entry.launched = entry.launched or bool(order.tasks.start or order.tasks.hold)
 
     def orders_of(self, entry: Entry) -> list[Order]:
         """Return the orders from which `restore` would rebuild this entry."""

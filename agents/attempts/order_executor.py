@@ -236,8 +236,9 @@ class Keeper:
                 reports = self.ledger.refuse(action.key, "this host's spool takes no more data", host_fault=True)
                 left += [Say(report) for report in reports]
             elif isinstance(action, Tasks):
-                self.task_orders.fail(action.key, action.start, "This host's spool takes no more data.")
-                left.append(action._replace(start=()))
+                begun = (*action.start, *action.hold)
+                self.task_orders.fail(action.key, begun, "This host's spool takes no more data.")
+                left.append(action._replace(start=(), hold=()))
             else:
                 left.append(action)
         return left

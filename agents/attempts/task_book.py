@@ -38,6 +38,7 @@ class Decision(NamedTuple):
     signalled: tuple[Run, ...] = ()
     say: tuple[TaskState, ...] = ()
     is_news: bool = False  # the order must be in the journal before it is acted upon
+    hold: tuple[Run, ...] = ()  # as start, without a command
 
 
 @dataclass(slots=True)
@@ -46,6 +47,8 @@ class Known:
 
     run: int
     state: TaskState | None = None
+    is_held: bool = False  # it has no command
+    is_ending: bool = False  # its end has been ordered
 
     @property
     def has_ended(self) -> bool:
@@ -66,20 +69,24 @@ class TaskBook:
     def order(self, order: TasksOrder, too_old: bool = False) -> Decision:
         """Take an order; with ``too_old``, or for want of its table, no run is started."""
         is_startable = not too_old and self._learn(order)
-        start, stop = list[Run](), list[Run]()
+        begun: dict[bool, list[Run]] = {False: [], True: []}  # those with a command, those without
+        stop = list[Run]()
         say = list[TaskState]()
-        for run in map(run_of, order.start):
+        wanted = [(run_of(one), False) for one in order.start] + [(run_of(one), True) for one in order.hold]
+        for run, is_held in wanted:
             known = self.known.get(run[:2])
             if known is not None and run[2] <= known.run:
                 say += [known.state] if known.state is not None and run[2] == known.run else []
             elif is_startable:
-                self.known[run[:2]] = Known(run[2])
-                start.append(run)
+                self.known[run[:2]] = Known(run[2], is_held=is_held)
+                begun[is_held].append(run)
             else:
                 say.append(TaskState(task=message_of(run), order_again=True))
-        is_news = bool(start)
+        is_news = bool(begun[False] or begun[True])
         for run in map(run_of, order.stop):
             known = self.known.get(run[:2])
+            if known is not None:
+                known.is_ending = known.is_ending or known.run <= run[2]
             if known is not None and run[2] <= known.run:
                 if run[2] == known.run:
                     say += [known.state] if known.has_ended and known.state is not None else []
@@ -92,7 +99,7 @@ class TaskBook:
             say.append(ended)
             is_news = True
         signalled = [run for run in map(run_of, order.signalled) if self._is_alive(run)]
-        return Decision(tuple(start), tuple(stop), tuple(signalled), tuple(say), is_news)
+        return Decision(tuple(begun[False]), tuple(stop), tuple(signalled), tuple(say), is_news, tuple(begun[True]))
 
     def _learn(self, order: TasksOrder) -> bool:
         """Keep a newer table; return True if that of the order is known then."""
@@ -103,6 +110,18 @@ class TaskBook:
     def _is_alive(self, run: Run) -> bool:
         known = self.known.get(run[:2])
         return known is not None and known.run == run[2] and not known.has_ended
+
+    def running_here(self) -> list[tuple[Run, bool]]:
+        """Return the runs in whose place something may be started now; True for those without a command."""
+        running = ((key, known) for key, known in sorted(self.known.items()) if known.state is not None)
+        return [
+            ((*key, known.run), known.is_held) for key, known in running if not (known.has_ended or known.is_ending)
+        ]
+
+    def is_held(self, run: Run) -> bool:
+        """Return True if the newest run of that task is this one, and has no command."""
+        known = self.known.get(run[:2])
+        return known is not None and known.is_held and known.run == run[2]
 
     def run_of(self, task: TaskKey) -> int:
         """Return the newest run of a task; 0 for none."""
@@ -143,7 +162,8 @@ class TaskBook:
         order = TasksOrder(version=self.version, table=self.table)
         for key, known in self.known.items():
             unstarted = known.state is not None and known.state.detail == NOT_STARTED
-            (order.stop if unstarted else order.start).append(message_of((*key, known.run)))
+            begun = order.hold if known.is_held else order.start
+            (order.stop if unstarted else begun).append(message_of((*key, known.run)))
             if unstarted and known.state is not None:
                 order.reason = known.state.reason
         return order

@@ -18,7 +18,15 @@ from agents.attempts.task_book import Run
 from agents.attempts.task_ports import NoPort, reserve
 from agents.job_setup import task_work
 from agents.job_setup.preparation import Preparation
-from agents.job_setup.role_tasks import Job, NotPlaced, run_order, told_of, variables, work_directory
+from agents.job_setup.role_tasks import (
+    Job,
+    NotPlaced,
+    held_order,
+    run_order,
+    told_of,
+    variables,
+    work_directory,
+)
 from agents.job_setup.task_files import TaskFiles, directory_of
 from agents.job_setup.told.table import Table
 from agents.job_setup.told.values import CannotTell
@@ -116,9 +124,13 @@ class TaskOrders:
         """Pass an order on to the attempt's shepherd."""
         key, shepherd = action.key, self._pool.holder(action.key)
         if shepherd is None:
-            self.fail(key, action.start, "The job is not running on this host.")
+            self.fail(key, (*action.start, *action.hold), "The job is not running on this host.")
             return
         starts = self._prepared(key, action.start)
+        if shepherd.status.protocol < messages.HOLDS_TASKS:
+            self._hold_here(action)
+        else:
+            starts += self._held(key, action.hold)
         if action.stop:
             shepherd.send(pack(messages.STOP_TASKS, *key, action.stop, action.reason))
         if action.signalled:
@@ -150,6 +162,18 @@ class TaskOrders:
                 LOG.exception("event=task_not_prepared key=%s run=%s", key, run)
                 self.fail(key, [run], "This host's agent met an error of its own; its log has the details.")
         return tuple(one.pack() for one in found) if runs else ()
+
+    def _held(self, key: Key, runs: tuple[Run, ...]) -> tuple[tuple[object, ...], ...]:
+        """Return the starts of tasks without a command as the shepherd takes them."""
+        roles = self._ledger.entries[key].blob.spec.roles
+        return tuple(held_order(roles[run[0]], run).pack() for run in runs)
+
+    def _hold_here(self, action: Tasks) -> None:
+        """Report begin and end of tasks without a command, of which the shepherd's version knows nothing."""
+        book, now = self._ledger.entries[action.key].tasks, time.time()
+        ended = [run for run in action.stop if book is not None and book.is_held(run)]
+        states = [RunState(*run, started=now) for run in action.hold]
+        self.ran(action.key, states + [RunState(*run, started=now, ended=now, reason=action.reason) for run in ended])
 
     def _job(self, key: Key) -> Job | None:
         entry, setup = self._ledger.entries[key], self._attempts.prepared(key)

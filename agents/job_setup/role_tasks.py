@@ -97,6 +97,11 @@ def run_order(job: Job, run: Run, told: Told) -> RunOrder:
     )
 
 
+def held_order(role: Role, run: Run) -> RunOrder:
+    """Return the start of a task without a command."""
+    return RunOrder(*run, role.name, Program("", ()), {}, "", role.memory_limit_mib, role.run_limit_s)
+
+
 def work_directory(job: Job, run: Run) -> str:
     """Return the directory of its own in which a task runs; empty if it runs in the job's."""
     if job.code is None:

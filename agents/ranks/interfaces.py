@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 Key = tuple[int, int, int]
+Run = tuple[int, int, int]  # role, index, run
 
 
 class HostPart(Protocol):
@@ -76,6 +77,7 @@ class TaskRequest:
     task: int = 0  # its number in the job, 0 for a launch agent
     place: int = 0  # among the tasks of the same call on this host, from 1; 0 if unknown
     places: int = 0  # number of tasks that the call starts here
+    runs: tuple[Run, ...] = ()  # of tasks of a job of tasks: one of these is to have it; empty: none has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ class KeptRequest:
     place: int = 0
     places: int = 0
     window: tuple[int, ...] = ()  # lines and columns of its terminal; empty for pipes
+    runs: tuple[Run, ...] = ()  # of tasks of a job of tasks: one of these is to have it; empty: none has it
 
 
 class RunOutput(Protocol):
@@ -118,8 +121,15 @@ PMI_DESCRIPTOR = 3
 class Attempts(Protocol):
     """The attempts of this host."""
 
-    async def table(self, key: Key) -> None:
-        """Wait until a job of tasks knows its task table on this host, for a while."""
+    async def place(self, key: Key, environment: Sequence[bytes]) -> "tuple[Run, ...]":
+        """Return the runs of tasks of which one is to have a command that is called for with these variables.
+
+        Another host may have started before: for a while it is waited for the job's task table and for the task. None
+        for a job without tasks.
+
+        Raises:
+            TaskRefused: the task that is named does not run on this host, or none does.
+        """
 
     @property
     def patience_s(self) -> float:

@@ -21,6 +21,7 @@ from agents.ranks.interfaces import (
     Attempts,
     HeldAttempt,
     KeptRequest,
+    Run,
     TaskHandle,
     TaskRefused,
     TaskRequest,
@@ -68,30 +69,32 @@ async def converse(
     send: Send,
     has_gone: Callable[[], bool] = _never,
     window: tuple[int, ...] = (),
+    in_task: bool = True,
 ) -> None:
     """Start the task in ``start``, or resume it, relay its streams both ways, and report its end.
 
     Cancellation ends a task that is not kept; a kept one only if ``has_gone`` says that its caller has ended. A task
     that cannot be started is an answer (``TaskOutput.error``), not an exception. ``window``: lines and columns of its
-    terminal; empty for pipes.
+    terminal; empty for pipes. ``in_task``: of a job of tasks it is of one of these, and ends with that.
     """
-    await attempts.table(held.key)
+    is_new = not (start.resume or start.gone)
     try:
-        channel = attempts.open_task(held.key, _kept_request(start, window)) if start.token else None
+        runs = await attempts.place(held.key, start.environment) if in_task and is_new else ()
+        channel = attempts.open_task(held.key, _kept_request(start, window, runs)) if start.token else None
         if channel is None and (start.resume or start.gone):
             raise TaskRefused("The task is not there any more.")
     except TaskRefused as refused:
         await send(TaskOutput(error=str(refused)))
         return
     if channel is None:
-        await _converse_here(attempts, held, start, inputs, send)
+        await _converse_here(attempts, held, start, runs, inputs, send)
     elif start.gone:
         await kept.end(channel)
     else:
         await kept.converse(channel, attempts.patience_s, inputs, send, has_gone)
 
 
-def _kept_request(start: TaskStart, window: tuple[int, ...]) -> KeptRequest:
+def _kept_request(start: TaskStart, window: tuple[int, ...], runs: tuple[Run, ...]) -> KeptRequest:
     is_new = not (start.resume or start.gone)
     return KeptRequest(
         token=start.token,
@@ -109,15 +112,21 @@ def _kept_request(start: TaskStart, window: tuple[int, ...]) -> KeptRequest:
         place=start.place,
         places=start.places,
         window=window,
+        runs=runs,
     )
 
 
 async def _converse_here(
-    attempts: Attempts, held: HeldAttempt, start: TaskStart, inputs: AsyncIterator[TaskInput], send: Send
+    attempts: Attempts,
+    held: HeldAttempt,
+    start: TaskStart,
+    runs: tuple[Run, ...],
+    inputs: AsyncIterator[TaskInput],
+    send: Send,
 ) -> None:
     with ExitStack() as ours:
         try:
-            streams, handle = await _start(attempts, held, start, ours)
+            streams, handle = await _start(attempts, held, start, runs, ours)
         except TaskRefused as refused:
             await send(TaskOutput(error=str(refused)))
             return
@@ -130,7 +139,7 @@ async def _converse_here(
 
 
 async def _start(
-    attempts: Attempts, held: HeldAttempt, start: TaskStart, ours: ExitStack
+    attempts: Attempts, held: HeldAttempt, start: TaskStart, runs: tuple[Run, ...], ours: ExitStack
 ) -> "tuple[_Streams, TaskHandle]":
     with ExitStack() as theirs:
         argv = _argv(start)
@@ -144,6 +153,7 @@ async def _start(
             stdout_fd=descriptors[1],
             stderr_fd=descriptors[2],
             pmi_fd=descriptors[3] if start.pmi else None,
+            runs=runs,
             task=start.task,
             place=start.place,
             places=start.places,

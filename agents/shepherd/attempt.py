@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from resource import struct_rusage
 from typing import Any
 
@@ -24,7 +25,7 @@ from agents.shepherd.messages import TERMINAL, ChangedLimits, Finish, JobSetup, 
 from agents.shepherd.process import gpu_daemon, processes, start
 from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure, Streams
-from agents.shepherd.tasks.beside import TasksBeside
+from agents.shepherd.tasks.beside import TaskRun, TasksBeside
 from agents.shepherd.tasks.kept import Refusal
 from agents.shepherd.tools import Tools
 from agents.shepherd.usage import Meter
@@ -37,6 +38,10 @@ FIRST_COUNT_S = 0.1  # processes are counted then, and after twice as long each 
 GIVE_UP_S = 5.0
 RECORD_AGAIN_S = 5.0
 KILLED = int(signal.SIGKILL)  # as a wait status
+LEAVE = (
+    signal.SIGTERM,
+    signal.SIGKILL,
+)  # for what others have started on a host that the job leaves, or that it ends on
 
 STAGING, HELD, PRE, RUNNING, ENDING, POST, OVER = "staging", "held", "pre", "running", "ending", "post", "over"
 
@@ -61,7 +66,7 @@ class Work:
         self._helper = 0  # that starts the daemon of its GPUs
         self._controls = {fields[0]: Control(*fields[1:]) for fields in setup.controls}
         self._commands = Commands()
-        self.beside = TasksBeside(setup, tools, self._spawner, self._before_task, self._after_task)
+        self.beside = TasksBeside(setup, tools, self._spawner, self._before_task, self._after_task, self._placed)
         self._client = Client(setup, self.beside.kept, tools, self._signalled_by_client)
         self._streams: Streams | None = None
         self._cwd = ""
@@ -139,11 +144,19 @@ class Work:
     def _begin(self) -> None:
         self._start_processes()
 
-    def task(self, serial: int, argv: tuple[bytes, ...], cwd: str, overlay: dict[bytes, bytes], fds: list[int]) -> None:
+    def task(
+        self,
+        serial: int,
+        argv: tuple[bytes, ...],
+        cwd: str,
+        overlay: dict[bytes, bytes],
+        fds: list[int],
+        runs: tuple[TaskRun, ...] = (),
+    ) -> None:
         """Start a further task with the descriptors sent with the order."""
         pid, error = 0, ""
         try:
-            pid = self.beside.start(serial, argv, cwd, overlay, fds)
+            pid = self.beside.start(serial, argv, cwd, overlay, fds, runs=runs)
         except Refusal as refusal:
             error = str(refusal)
         self._send(messages.TASK_STARTED, serial, pid, error)
@@ -152,6 +165,10 @@ class Work:
         if self.phase not in (HELD, RUNNING):
             raise Refusal("The job is ending on this host.")
         self._note_start()
+
+    def _placed(self, serial: int, runs: tuple[TaskRun, ...]) -> AbstractContextManager[None]:
+        """Return the context in which a further task is started: here, one of a job without tasks of its own."""
+        return nullcontext()
 
     def _after_task(self) -> None:
         if self._sample_at == NEVER:  # on a host with only tasks they are all that is sampled
@@ -192,12 +209,16 @@ class Work:
         self._reason = self._reason or limit
 
     def release(self, why: str) -> None:
-        """Kill all that is left; the attempt is then over."""
+        """End all that is left; the attempt is then over. Further tasks hear of it first, a job's command does not."""
         self._releasing = True
         if self.phase in (STAGING, HELD, PRE, RUNNING):
             if why == messages.TAKEN_DOWN and not self._reason:
                 self._reason, self._detail = endings.SHUT_DOWN
-            self._end(KILLED)
+            is_command = bool(self._deciding) or self._outcome is not None
+            if why or is_command or not self._tools.confinement.members():
+                self._end(KILLED)
+            elif self._termination.next_at == NEVER:
+                self.terminate(LEAVE, self._reason)
         elif self._commands:
             self._kill_at = time.monotonic()
 
@@ -297,6 +318,8 @@ class Work:
             self._client.ended(self.pid, outcome)
             if self.phase == RUNNING:
                 self._end(outcome)
+        if self._releasing and not children and self.phase in (HELD, RUNNING):
+            self._end(KILLED)
         if self.phase != ENDING:
             return
         if children:

@@ -8,6 +8,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from resource import struct_rusage
 
 from agents.shepherd import messages
@@ -20,7 +21,7 @@ from agents.shepherd.process.descriptors import raise_limit
 from agents.shepherd.process.gpu_daemon import directory_of
 from agents.shepherd.process.start import UNUSABLE, StartFailure
 from agents.shepherd.tasks.run_files import KeptOutput, Run, kept_run_path, setup_of_run, setups_to_empty
-from agents.shepherd.tasks.runs import ENDED_BEFORE_START, Host, Runs
+from agents.shepherd.tasks.runs import ENDED_BEFORE_START, Host, Runs, TaskKey
 from agents.shepherd.tools import Tools
 
 ENDING_HERE = "The job is ending on this host."
@@ -115,6 +116,16 @@ class WorkOfTasks(CheckpointedWork):
         with groups.entered(serial) if groups is not None else contextlib.nullcontext():
             return self._spawner.run(setup, order.program, overlay, spooled)
 
+    def _placed(self, serial: int, runs: tuple[Run, ...]) -> contextlib.AbstractContextManager[None]:
+        return self._in_place(serial, self._runs.place_of(runs)) if runs else super()._placed(serial, runs)
+
+    @contextlib.contextmanager
+    def _in_place(self, serial: int, task: TaskKey) -> Iterator[None]:
+        groups = self._tools.confinement.tasks
+        with groups.entered(serial) if groups is not None else contextlib.nullcontext():
+            yield
+        self._runs.joined(task, serial)
+
     def _run_over(self, serial: int) -> None:
         if self._tools.confinement.tasks is not None:
             self._tools.confinement.tasks.drop(serial)
@@ -147,6 +158,8 @@ class WorkOfTasks(CheckpointedWork):
     def tick(self, now: float) -> None:
         """Carry out all due work; an attempt that is being ended is over with its last task."""
         super().tick(now)
+        if self._is_being_ended:
+            self._runs.end_with_all()
         self._runs.tick(now)
         if self._is_being_ended and self.phase in (HELD, RUNNING) and not self._runs.are_alive:
             self.launched = True
@@ -162,6 +175,8 @@ class WorkOfTasks(CheckpointedWork):
             self._meter.reaped(usage)
         else:
             super().reaped(pid, status, usage)
+            if serial:
+                self._runs.left(serial, pid)
 
     def settle(self, children: bool) -> None:
         """Continue the attempt's end after reaping: ended tasks are told before it."""
@@ -174,6 +189,7 @@ class WorkOfTasks(CheckpointedWork):
         if not self._refusal:  # else they were never to be started here
             self._runs.refuse(self._first, ENDING_HERE)
         self._first = []
+        self._runs.end_with_all()
         self._runs.close()
 
     def _close(self) -> None:

@@ -299,8 +299,8 @@ class Shepherd:
         if kind == messages.LAUNCH:
             work.launch()
         elif kind == messages.TASK:
-            serial, argv, cwd, environment = fields
-            work.task(serial, argv, cwd, environment, descriptors)
+            serial, argv, cwd, environment, *runs = fields
+            work.task(serial, argv, cwd, environment, descriptors, runs[0] if runs else ())
         elif kind == messages.RUN_TASK and descriptors:  # none: too many, and the agent sees the end
             token, *order = fields
             work.beside.kept.run(token, Order(*order[: len(Order._fields)]), socket.socket(fileno=descriptors[0]))

@@ -12,7 +12,7 @@ import os
 import socket
 from typing import Any, NamedTuple, TypeVar
 
-PROTOCOL = 11
+PROTOCOL = 12
 KEEPS_TASKS = 2  # the first protocol with RUN_TASK
 ANSWERS = 3  # with PING
 NAMES_HOSTS = 4  # with hosts in COUNTED
@@ -23,6 +23,7 @@ HAS_TERMINALS = 8  # with the size of a terminal in RUN_TASK, and WINDOW
 MAKES_CHECKPOINTS = 9  # with CHECKPOINT
 CHANGES_PERIODS = 10  # with the period of checkpoints in LIMITS
 CHANGES_FILES = 11  # with the CPU limit and the output files in LIMITS
+HOLDS_TASKS = 12  # with runs without a program in START_TASKS, and the runs of what is started in TASK and RUN_TASK
 INLINE_MAX = 60_000  # bytes of one message on the socket; longer ones go by memfd
 DESCRIPTORS_MAX = 8
 # Plain numbers: combining enum members costs more than the call they are for.
@@ -37,7 +38,7 @@ Fields = TypeVar("Fields", "Status", "Finish", "RunOrder", "RunState", "Notice",
 # Agent to shepherd. Every message but RETIRE continues with the key.
 HOLD = 1  # spec number, spec bytes or None when sent before, forget other specs, launch now, rotate the log
 LAUNCH = 2
-TASK = 3  # serial, argv, cwd, environment
+TASK = 3  # serial, argv, cwd, environment, (role, index, run) of each of which one is to have it
 SIGNAL = 4  # signal (0: the terminate sequence), reason, task serial (0: the whole job), causes of a suspension,
 # event of the notice before it and its seconds
 RELEASE = 5  # why: empty, or TAKEN_DOWN
@@ -123,7 +124,8 @@ class Companion(NamedTuple):
 
 
 class RunOrder(NamedTuple):
-    """Start of a task of a job of tasks. A program without a slash is searched for in PATH."""
+    """Start of a task of a job of tasks. A program without a slash is searched for in PATH; one without a path is none:
+    the task has what is started in its place."""
 
     role: int
     index: int  # type: ignore[assignment]  # hides tuple.index, which has no use on these

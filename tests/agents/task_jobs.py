@@ -71,6 +71,10 @@ class TaskJob:
         """Start runs."""
         await self.host.order(self.order(start=map(message, runs)), age_s=age_s)
 
+    async def hold(self, *runs: Run) -> None:
+        """Begin runs of tasks without a command."""
+        await self.host.order(self.order(hold=map(message, runs)))
+
     async def stop(self, *runs: Run, reason: str = "") -> None:
         """End runs."""
         await self.host.order(self.order(stop=map(message, runs), reason=reason))

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from agents import assembly
-from agents.ranks.interfaces import TaskRequest
+from agents.ranks.interfaces import TaskRefused, TaskRequest
 from agents.shepherd.confinement import hierarchy
 from agents.shepherd.confinement.hierarchy import Base, groups_below
-from protos.common_pb2 import TASK_DONE, TASK_EXITED, PortRequest
+from protos.common_pb2 import LAUNCH_NONE, TASK_DONE, TASK_EXITED, HostShare, PortRequest
 from protos.jobs_pb2 import Convention, TaskRules
-from tests.agents.hosts import Host, Place, alive, until
+from tests.agents.hosts import NAME, Host, Place, alive, blob, stage, until
 from tests.agents.task_jobs import KEY, a_job, job, role, staging
 
 pytestmark = pytest.mark.slow
@@ -496,5 +496,180 @@ def test_a_gang_of_64_is_whole_again_at_once(place: Place) -> None:
                 await tasks.running((0, index, 2))
                 delays.append(time.monotonic() - began)
             assert min(delays) < 0.5
+
+    run(story())
+
+
+# -- what is started in the place of a task ----------------------------------------------------------------------------
+
+HEEDS = "echo $$ > {0}; trap 'echo heard > {0}.heard; exit 0' TERM; touch {0}.ready; while :; do sleep 0.02; done"
+IGNORES = (
+    "echo $$ > {0}; trap '' INT; trap 'echo heard > {0}.heard' TERM; touch {0}.ready; while :; do sleep 0.02; done"
+)
+# Beyond its parents and its session, and without a variable of its own.
+HIDES = "setsid env -i /bin/sh -c 'touch {0}.ready; exec sleep 1000' & echo $! > {0}; wait"
+
+
+async def in_place(host: Host, script: str, name: str, task: str = "") -> int:
+    """Start a command as ssh (with a task) or blaunch do; its process id once it is ready."""
+    path = host.place.out(name)
+    environment = [f"LAVA_SSH_TASK={task}".encode()] if task else []
+    attempts, nowhere = host.local.attempts, os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        runs = await attempts.place(KEY, environment)
+        argv = (b"/bin/sh", b"-c", script.format(path).encode())
+        await attempts.run_task(KEY, TaskRequest(argv, "", tuple(environment), *3 * (nowhere,), runs=runs))
+    finally:
+        os.close(nowhere)
+    await until(Path(f"{path}.ready").exists)
+    return int(path.read_text())
+
+
+HELD = role("w", tasks=2, launch=LAUNCH_NONE)
+
+
+@pytest.mark.usefixtures("confined")
+def test_what_is_started_in_the_place_of_a_task_ends_with_it(place: Place) -> None:
+    """TERM first and KILL after the interval; the task has ended when its last process is gone, others go on."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            tasks = await a_job(host, role("lead", "sleep 1000"), HELD)
+            await tasks.start((0, 0, 1))
+            await tasks.hold((1, 0, 1), (1, 1, 1))
+            assert (await tasks.running((1, 1, 1))).pid == 0
+            heeds = await in_place(host, HEEDS, "heeds", "w/1")
+            ignores = await in_place(host, IGNORES, "ignores", "w/1")
+            other = await in_place(host, IGNORES, "other", "w/0")
+            await tasks.stop((1, 1, 1), reason="scaled down")
+            end = await tasks.ended((1, 1, 1))
+            assert end.reason == "scaled down"
+            assert [alive(pid) for pid in (heeds, ignores, other)] == [False, False, True]
+            assert [path.name for path in sorted(place.work.glob("*.heard"))] == ["heeds.heard", "ignores.heard"]
+            with pytest.raises(TaskRefused, match="does not run here"):
+                await in_place(host, HEEDS, "late", "w/1")
+            await host.release(KEY)
+            await host.report(KEY, "released")
+            assert not alive(other)
+
+    run(story())
+
+
+def test_what_hides_ends_with_the_task_in_whose_place_it_was_started(place: Place) -> None:
+    """A process that has left its parents, its session and its environment is in the control group of its start."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            if not host.base.version:
+                pytest.skip("no control groups on this machine")
+            tasks = await a_job(host, HELD)
+            await tasks.hold((0, 0, 1), (0, 1, 1))
+            await tasks.running((0, 1, 1))
+            hidden = await in_place(host, HIDES, "hides", "w/1")
+            await tasks.stop((0, 1, 1))
+            await tasks.ended((0, 1, 1))
+            assert not alive(hidden)
+
+    run(story())
+
+
+@pytest.mark.usefixtures("confined")
+def test_a_task_with_a_command_ends_with_what_was_started_in_its_place(place: Place) -> None:
+    """Also if its command ends by itself: the next run begins when nothing of the one before is left."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            tasks = await a_job(host, role("w", "while [ ! -e stop ]; do sleep 0.02; done", 1))
+            await tasks.start((0, 0, 1))
+            first = (await tasks.running((0, 0, 1))).pid
+            pid = await in_place(host, IGNORES, "ignores", "w/0")
+            place.out("stop").touch()
+            await host.until(lambda: not alive(first))
+            await tasks.start((0, 0, 2))
+            assert (await tasks.ended((0, 0, 1))).phase == TASK_DONE
+            assert not alive(pid)
+            assert place.out("ignores.heard").exists()
+            await tasks.ended((0, 0, 2))
+
+    run(story())
+
+
+def test_a_host_name_means_the_task_there_with_the_fewest(place: Place) -> None:
+    """Tasks that hold their slots for others come before those with a command."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            tasks = await a_job(host, role("lead", "sleep 1000"), HELD)
+            await tasks.start((0, 0, 1))
+            await tasks.hold((1, 0, 1), (1, 1, 1))
+            await tasks.running((1, 1, 1))
+            first, second, third = [await in_place(host, HEEDS, name) for name in ("one", "two", "three")]
+            await tasks.stop((1, 1, 1))
+            await tasks.ended((1, 1, 1))
+            assert [alive(pid) for pid in (first, second, third)] == [True, False, True]
+            await tasks.stop((1, 0, 1))
+            await tasks.ended((1, 0, 1))
+            assert not alive(first)
+            assert not alive(third)
+            fourth = await in_place(host, HEEDS, "four")
+            assert alive(fourth)  # in the place of the one with a command
+            await tasks.stop((0, 0, 1))
+            await tasks.ended((0, 0, 1))
+            assert not alive(fourth)
+
+    run(story())
+
+
+@pytest.mark.usefixtures("confined")
+def test_another_agent_knows_what_was_started_in_the_place_of_a_task(place: Place) -> None:
+    """The shepherd keeps it: the end that the next agent orders reaches all of it."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            tasks = await a_job(host, HELD)
+            await tasks.hold((0, 0, 1), (0, 1, 1))
+            await tasks.running((0, 1, 1))
+            pid = await in_place(host, IGNORES, "ignores", "w/1")
+            await host.replace()
+            assert {run[1] for run in tasks.held()} == {0, 1}
+            await tasks.stop((0, 1, 1))
+            await tasks.ended((0, 1, 1))
+            assert not alive(pid)
+
+    run(story())
+
+
+@pytest.mark.usefixtures("confined")
+def test_the_end_of_the_job_reaches_what_was_started_in_the_place_of_tasks(place: Place) -> None:
+    """It hears TERM first, and the part of this host is over when it is gone."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            tasks = await a_job(host, HELD)
+            await tasks.hold((0, 0, 1), (0, 1, 1))
+            await tasks.running((0, 1, 1))
+            pids = [await in_place(host, IGNORES, f"w{at}", f"w/{at}") for at in (0, 1)]
+            await host.signal(KEY, 0, "TERM_OWNER")
+            await host.report(KEY, "finished")
+            assert not any(map(alive, pids))
+            assert all(place.out(f"w{at}.heard").exists() for at in (0, 1))
+
+    run(story())
+
+
+@pytest.mark.usefixtures("confined")
+def test_a_host_that_a_job_leaves_lets_its_tasks_know(place: Place) -> None:
+    """What blaunch has started there gets TERM, and KILL after the interval; only then is the host released."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            shares = (HostShare(host="h0", slots=1), HostShare(host=NAME, slots=1))
+            await host.run(blob(place, 1, "sleep 1000"), stage(*shares))
+            await host.report(KEY, "staged")
+            pids = [await in_place(host, script, name) for script, name in ((HEEDS, "heeds"), (IGNORES, "ignores"))]
+            await host.release(KEY)
+            await host.report(KEY, "released")
+            assert not any(map(alive, pids))
+            assert all(place.out(f"{name}.heard").exists() for name in ("heeds", "ignores"))
 
     run(story())

@@ -159,7 +159,7 @@ def test_killing_a_task_kills_its_whole_tree_and_nothing_else(place: Place) -> N
 
 
 def test_tasks_on_a_host_where_the_command_does_not_run(place: Place) -> None:
-    """On a staged host tasks run without a launch; its release kills them and is confirmed."""
+    """On a staged host tasks run without a launch; its release ends them and is confirmed."""
 
     async def story() -> None:
         async with Host(place) as host:
@@ -170,7 +170,7 @@ def test_tasks_on_a_host_where_the_command_does_not_run(place: Place) -> None:
             await host.release(KEY)
             report = await host.report(KEY, "released")
             assert report.key.job == 1
-            assert await task.handle.wait() == signal.SIGKILL
+            assert await task.handle.wait() == signal.SIGTERM
             assert not place.out().exists()
             task.close()
             assert not host.said(KEY, "finished")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from agents.ranks.interfaces import PMI_DESCRIPTOR, KeptRequest, Key, TaskRefused, TaskRequest
+from agents.ranks.interfaces import PMI_DESCRIPTOR, KeptRequest, Key, Run, TaskRefused, TaskRequest
 from agents.shepherd.tasks.kept import Host, KeptTasks, Order, Refusal
 from protos.common_pb2 import HostShare
 
@@ -158,8 +158,9 @@ class FakeAttempts:
         found = [held for held in self.held if held.key[:2] == (job, index) and attempt in (0, held.key[2])]
         return max(found, key=lambda held: held.key[2], default=None)
 
-    async def table(self, key: Key) -> None:
-        """Nothing to wait for: these are no jobs of tasks."""
+    async def place(self, key: Key, environment: Sequence[bytes]) -> tuple[Run, ...]:
+        """None: these are no jobs of tasks."""
+        return ()
 
     def open_task(self, key: Key, request: KeptRequest) -> socket.socket | None:
         """A connection to the task's keeper."""

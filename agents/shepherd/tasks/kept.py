@@ -54,6 +54,7 @@ class Order(NamedTuple):
     pmi: bool
     umask: int  # -1 for the job's
     window: tuple[int, ...] = ()  # lines and columns of its terminal; empty for pipes
+    runs: tuple[tuple[int, int, int], ...] = ()  # (role, index, run): one of these is to have it; empty: no task has
 
 
 class Host(NamedTuple):

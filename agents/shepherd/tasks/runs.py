@@ -1,9 +1,10 @@
 """Runs of the tasks of a job of tasks on this host: started, limited and ended one by one.
 
+A run has its program and what others start in its place (ssh, blaunch, attach); one without a program has only these.
 Invariants: a run that is not newer than the newest one known is never started; a run is told as ended only when none of
-its processes is left, or after some time; the next run of a task starts only then. The processes of a run are those of
-its control group; without groups those that descend from its first one, stayed in its session, or have a mark in their
-environment.
+its processes is left, or with the whole attempt; the next run of a task starts only then; nothing is started in the
+place of a run that is being ended. What belongs to a run is in the control groups of its program and of each further
+start; without groups it descends from a first process, stayed in its session, or has a mark in its environment.
 """
 
 import itertools
@@ -11,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,12 +20,12 @@ from agents.shepherd.clock import KILL, NEVER, NO_LIMITS, RunClock, Termination
 from agents.shepherd.messages import RunOrder, RunState
 from agents.shepherd.process import processes, start
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure
+from agents.shepherd.tasks.kept import Refusal
 from agents.shepherd.tasks.run_files import KeptOutput, Run
 from agents.shepherd.tasks.trees import Trees
 
 FIRST_SERIAL = 1 << 48  # those of tasks beside a job are smaller
 STOP = (signal.SIGTERM, signal.SIGKILL)
-GIVE_UP_S = 5.0  # for processes that a run has left, and that cannot be killed
 PAUSE_S, PAUSE_MAX_S = 0.02, 0.5  # between two looks at them, growing
 LOOK_S, LOOK_MAX_S = 1.0, 5.0  # at memory, and at kept outputs
 ENDED_BEFORE_START = start.exit_status(130)
@@ -59,9 +60,22 @@ class _Task:
     output: KeptOutput | None = None
     reason: str = ""
     status: int = 0  # of its first process, once that has ended
-    look_at: float = NEVER  # next look at what its first process has left
-    give_up_at: float = NEVER
+    beside: set[int] = field(default_factory=set)  # serials of what was started in its place
+    look_at: float = NEVER  # next look at what is left of it, once its first process has ended
+    is_killed: bool = False
     pause_s: float = PAUSE_S
+
+    @property
+    def has_program(self) -> bool:
+        return bool(self.order.program.path)
+
+    @property
+    def serials(self) -> set[int]:
+        return {self.serial, *self.beside} if self.has_program else self.beside
+
+    @property
+    def is_ending(self) -> bool:
+        return self.termination.next_at != NEVER or self.look_at != NEVER
 
     @property
     def is_alive(self) -> bool:
@@ -83,6 +97,8 @@ class Runs:
     _newest: dict[TaskKey, _Task] = field(default_factory=dict)
     _by_serial: dict[int, _Task] = field(default_factory=dict)  # living ones
     _waiting: dict[TaskKey, RunOrder] = field(default_factory=dict)  # until the older run is over, or a resumption
+    _sessions: dict[int, int] = field(default_factory=dict)  # ended first process of a further start -> its serial
+    _ends_with_all: bool = False
     _timed: set[_Task] = field(default_factory=set)  # with due work, now or later
     _look_at: float = NEVER
     _is_suspended: bool = False
@@ -127,9 +143,10 @@ class Runs:
     def _start(self, order: RunOrder) -> None:
         serial = next(self._serials)
         output: KeptOutput | None = None
+        has_program = bool(order.program.path)
         try:
-            output = self.host.output((order.role, order.index, order.run))
-            pid = self.host.spawn(order, serial, -1 if output is None else output.descriptor)
+            output = self.host.output((order.role, order.index, order.run)) if has_program else None
+            pid = 0 if not has_program else self.host.spawn(order, serial, -1 if output is None else output.descriptor)
         except (StartFailure, HostFailure, OSError, *UNUSABLE) as failure:
             _close(output)
             self._never(order, failure)
@@ -141,7 +158,8 @@ class Runs:
         )
         task.output = output
         self._newest[order.role, order.index] = self._by_serial[serial] = task
-        self.host.first[pid] = serial
+        if pid:
+            self.host.first[pid] = serial
         if order.run_limit_s:
             self._timed.add(task)
         if order.memory_limit_mib or output is not None:
@@ -183,7 +201,11 @@ class Runs:
         for run in runs:
             task = self._newest.get(run[:2])
             if task is not None and task.is_alive and task.order.run == run[2]:
-                self.host.signal(number, task.serial)
+                self._signal(task, number)
+
+    def _signal(self, task: _Task, number: int) -> None:
+        for serial in task.serials:
+            self.host.signal(number, serial)
 
     def suspend(self) -> None:
         """Stop the clocks; what is ordered to start waits."""
@@ -206,8 +228,85 @@ class Runs:
         if task.termination.begin(signals, time.monotonic()):
             task.reason = task.reason or reason
             self._timed.add(task)
+            if not task.has_program:
+                task.look_at = 0.0
+
+    def _limit_reached(self, task: _Task, reason: str, signals: tuple[int, ...]) -> None:
+        if not task.has_program:  # no process has its status
+            task.status = int(signals[0])
+        self._terminate(task, reason, signals)
+
+    # -- what is started in the place of a task
+
+    def place_of(self, runs: Iterable[Run]) -> TaskKey:
+        """Return the task that is to have a further process: of these the one with the fewest, the first of several.
+
+        Raises:
+            Refusal: none of them is alive, or all are being ended.
+        """
+        known = [(run, self._newest.get(run[:2])) for run in runs]
+        found = [(run, task) for run, task in known if task is not None and task.is_alive and task.order.run == run[2]]
+        open_ = [(run, task) for run, task in found if not task.is_ending]
+        if not open_:
+            raise Refusal("The task is ending." if found else "The task does not run.")
+        for _, task in open_:
+            self._forget_gone(task)
+        return min(open_, key=lambda one: len(one[1].beside))[0][:2]
+
+    def joined(self, task: TaskKey, serial: int) -> None:
+        """Note that a further process belongs to a task."""
+        self._newest[task].beside.add(serial)
+
+    def left(self, serial: int, pid: int) -> None:
+        """Note the end of the first process of a further start; what it has left still belongs to the task."""
+        task = next((one for one in self._by_serial.values() if serial in one.beside), None)
+        if task is not None:
+            self._sessions[pid] = serial
+            self._forget_gone(task)
+            if task.look_at != NEVER:
+                task.look_at = 0.0
+
+    def _forget_gone(self, task: _Task) -> None:
+        """Forget further starts of which nothing is left."""
+        living = set(self.host.first.values())
+        ended = task.beside - living
+        if not ended:
+            return
+        found = self.host.trees.of(ended, self._sessions_of(ended))
+        self._forget(task, [serial for serial in ended if not found[serial]])
+
+    def _forget(self, task: _Task, serials: Iterable[int]) -> None:
+        gone = set(serials)
+        task.beside -= gone
+        for serial in gone:
+            self.host.over(serial)
+        for pid in [pid for pid, serial in self._sessions.items() if serial in gone]:
+            del self._sessions[pid]
+
+    def _sessions_of(self, serials: Collection[int]) -> dict[int, int]:
+        return {pid: serial for pid, serial in self._sessions.items() if serial in serials}
+
+    def _processes_of(self, tasks: Collection[_Task]) -> dict[_Task, list[int]]:
+        """Return all processes of these tasks."""
+        serials = {serial: task for task in tasks for serial in task.serials}
+        sessions = self._sessions_of(serials)
+        sessions |= {task.state.pid: task.serial for task in tasks if task.has_program and task.look_at != NEVER}
+        found: dict[_Task, list[int]] = {task: [] for task in tasks}
+        if serials:
+            for serial, pids in self.host.trees.of(serials, sessions).items():
+                found[serials[serial]] += pids
+        return found
 
     # -- ends
+
+    def end_with_all(self) -> None:
+        """End with the whole attempt, whose own signals reach all processes: runs are over when they have none."""
+        if not self._ends_with_all:
+            self._ends_with_all = True
+            for task in self._by_serial.values():
+                if not task.has_program:
+                    task.look_at = 0.0
+                    self._timed.add(task)
 
     @property
     def are_alive(self) -> bool:
@@ -224,7 +323,7 @@ class Runs:
         if task is None:
             return False
         task.status, task.state = status, task.state._replace(detail=detail)
-        task.look_at, task.give_up_at = 0.0, time.monotonic() + GIVE_UP_S
+        task.look_at = 0.0
         self._timed.add(task)
         return True
 
@@ -247,7 +346,7 @@ class Runs:
         due = [task for task in self._timed if now >= task.next_at]
         for task in due:
             if now >= task.clock.next_at and (reason := task.clock.reached(now)):
-                self._terminate(task, reason)
+                self._limit_reached(task, reason, STOP)
             if now >= task.termination.next_at:
                 self._signal_due(task, now)
         if ended := [task for task in due if now >= task.look_at]:
@@ -259,25 +358,29 @@ class Runs:
 
     def _signal_due(self, task: _Task, now: float) -> None:
         number = task.termination.due(now)
-        self.host.signal(number, task.serial)
-        if number != signal.SIGKILL:
-            self.host.signal(signal.SIGCONT, task.serial)
+        self._signal(task, number)
+        if number == signal.SIGKILL:
+            task.is_killed = True
+        else:
+            self._signal(task, signal.SIGCONT)
 
     def _look_at_leftovers(self, ended: list[_Task], now: float) -> None:
-        """Kill what ended runs have left; those that have left nothing are over."""
-        sessions = {task.state.pid: task.serial for task in ended}  # each first process led one
-        found = self.host.trees.of(sessions.values(), sessions)
+        """End what runs have left whose first process has ended; those that have left nothing are over."""
+        found = self._processes_of(ended)
         for task in ended:
-            left = found[task.serial]
-            if not left or now >= task.give_up_at:
+            if not found[task]:
                 self._over(task)
                 continue
-            processes.send(left, signal.SIGKILL)
+            if task.is_killed:  # and what they have started meanwhile
+                processes.send(found[task], signal.SIGKILL)
+            elif not self._ends_with_all:
+                self._terminate(task, "")
             task.look_at = now + task.pause_s
             task.pause_s = min(PAUSE_MAX_S, 1.5 * task.pause_s)
 
     def _over(self, task: _Task) -> None:
         del self._by_serial[task.serial]
+        self._forget(task, list(task.beside))
         self.host.over(task.serial)
         task.look_at = NEVER
         reason = task.reason or self.host.reason()
@@ -295,11 +398,11 @@ class Runs:
     def _look(self, now: float) -> None:
         """Check memory and kept outputs."""
         limited = [task for task in self._by_serial.values() if task.order.memory_limit_mib]
-        trees = self.host.trees.of([task.serial for task in limited])
+        found = self._processes_of(limited)
         for task in limited:
-            used = sum(one.resident for pid in trees[task.serial] if (one := processes.stat(pid)) is not None)
+            used = sum(one.resident for pid in found[task] if (one := processes.stat(pid)) is not None)
             if used > task.order.memory_limit_mib * MIB:
-                self._terminate(task, "TERM_MEMLIMIT", KILL)
+                self._limit_reached(task, "TERM_MEMLIMIT", KILL)
         outputs = [task.output for task in self._by_serial.values() if task.output is not None]
         for output in outputs:
             output.bound(now)
