@@ -24,8 +24,8 @@ from agents.shepherd.messages import JobSetup
 from agents.shepherd.process import processes
 
 MIB = 1 << 20
-# What the kernel counts beside the memory of programs: its own tables, and pages of the shepherd's time in the group. It
-# is added to a job's bound, or a small one would let no program start.
+# What the kernel counts beside the memory of programs: its own tables, and pages of the shepherd's time in the group.
+# Added to a job's bound: a small one would let no program start.
 OWN_GROWTH = 16 * MIB
 
 
