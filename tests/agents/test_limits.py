@@ -154,7 +154,7 @@ def fake(unified: Path) -> tuple[Fake, GroupV2]:
 
 
 def test_version_2_limits_memory_for_the_job_alone(fake: tuple[Fake, GroupV2]) -> None:
-    """What the shepherd has left there is added on top; swap is included; no limit is "max".
+    """The shepherd's part of the charges is added on top; swap is included; no limit is "max".
 
     The shepherd is beside the group meanwhile, which each new process is to enter by itself.
     """

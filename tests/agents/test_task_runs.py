@@ -659,7 +659,7 @@ def test_the_end_of_the_job_reaches_what_was_started_in_the_place_of_tasks(place
 
 @pytest.mark.usefixtures("confined")
 def test_a_host_that_a_job_leaves_lets_its_tasks_know(place: Place) -> None:
-    """What blaunch has started there gets TERM, and KILL after the interval; only then is the host released."""
+    """Processes that blaunch has started there get TERM, after the interval KILL; then the host is released."""
 
     async def story() -> None:
         async with Host(place) as host:
