@@ -1,4 +1,4 @@
-"""Users of this host, looked up in threads (a directory service may be slow) and cached.
+"""Users of this host, looked up in threads (a directory service may be slow) and cached for a moment.
 
 A job's owner must be known here under the same name and the same uid: a uid alone may have passed to another user since
 the submission, a name alone may be another user on this host.
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-REMEMBER_S = 300.0
+from agents import account_files
 
 
 class UnknownUser(Exception):
@@ -107,15 +107,18 @@ class Users:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._known: dict[tuple[str, int, int, str], tuple[float, Owner]] = {}
+        self._known: dict[tuple[str, int, int, str], tuple[float, account_files.State, Owner]] = {}
 
     def cached(self, name: str, uid: int, gid: int, other: str = "") -> Owner | None:
         """Return the user, if looked up lately; ``other`` is the user of the queue's commands, empty for the same."""
         found = self._known.get((name, uid, gid, other))
-        return found[1] if found is not None and self._clock() < found[0] else None
+        if found is None or self._clock() >= found[0] or found[1] != account_files.state():
+            return None
+        return found[2]
 
     async def find(self, name: str, uid: int, gid: int, other: str = "") -> Owner:
         """Look the user up now in a thread; raises like `look_up`. A failure is not cached."""
+        before = account_files.state()
         owner = await asyncio.to_thread(_look_up_both, name, uid, gid, other)
-        self._known[(name, uid, gid, other)] = (self._clock() + REMEMBER_S, owner)
+        self._known[(name, uid, gid, other)] = (self._clock() + account_files.REMEMBER_S, before, owner)
         return owner

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from agents import account_files
 from protos import frames
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
 
@@ -20,7 +21,6 @@ _CREDENTIALS = struct.Struct("iII")
 # uids of the kernel for users unknown in this user namespace, and for no user.
 _NOBODY = frozenset({65534, 0xFFFFFFFF})
 
-NAME_LIFE_S = 60.0
 LOOKUP_S_MAX = 10.0
 # More stuck look-ups than this mean that the name service is down; further ones queue.
 LOOKUP_THREADS = 4
@@ -63,11 +63,11 @@ def peer_credentials(connection: socket.socket) -> tuple[int, int, int]:
 
 
 class UserNames:
-    """Cache of user names by uid, for a minute; looked up in threads of its own."""
+    """Cache of user names by uid, for a moment; looked up in threads of its own."""
 
     def __init__(self, look_up: Callable[[int], str] = lambda uid: pwd.getpwuid(uid).pw_name) -> None:
         self._look_up = look_up
-        self._known: dict[int, tuple[str, float]] = {}
+        self._known: dict[int, tuple[str, float, account_files.State]] = {}
         self._asked: dict[int, asyncio.Future[str]] = {}
         self._threads = ThreadPoolExecutor(LOOKUP_THREADS, "user-names")
 
@@ -78,13 +78,14 @@ class UserNames:
             CallFailed: there is none, or the name service did not answer in time.
         """
         known = self._known.get(uid)
-        if known is not None and known[1] > time.monotonic():
+        now = account_files.state()
+        if known is not None and known[1] > time.monotonic() and known[2] == now:
             return known[0]
         asked = self._asked.get(uid)
         if asked is None:
             asked = asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, uid)
             self._asked[uid] = asked
-            asked.add_done_callback(lambda answer: self._answered(uid, answer))
+            asked.add_done_callback(lambda answer: self._answered(uid, answer, now))
         try:
             return await asyncio.wait_for(asyncio.shield(asked), LOOKUP_S_MAX)
         except KeyError:
@@ -97,10 +98,10 @@ class UserNames:
         """Abandon the threads, including a stuck look-up."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _answered(self, uid: int, answer: asyncio.Future[str]) -> None:
+    def _answered(self, uid: int, answer: asyncio.Future[str], before: account_files.State) -> None:
         del self._asked[uid]
         if not answer.cancelled() and answer.exception() is None:
-            self._known[uid] = (answer.result(), time.monotonic() + NAME_LIFE_S)
+            self._known[uid] = (answer.result(), time.monotonic() + account_files.REMEMBER_S, before)
 
 
 def _ascii(name: str) -> str:
