@@ -190,3 +190,25 @@ def test_a_work_queue_keeps_to_its_parallelism(two_hosts: Cluster, tmp_path: Pat
     assert most == 3
     rows = two_hosts.run("lavactl", "tasks", str(job)).stdout
     assert rows.count("DONE") == 12
+
+
+PAUSES = """
+name: pauses
+roles:
+  w:
+    command: date +%s.%N >> {marks}; exit 1
+    restart: on-failure
+    restarts: 2
+    restart-pause: 2s
+"""
+
+
+def test_a_pause_before_a_restart_doubles_and_is_shown(two_hosts: Cluster, tmp_path: Path) -> None:
+    """Two seconds, then four; meanwhile the lists say how often the task has ended, and when it starts again."""
+    job = _handed_in(two_hosts, tmp_path / "pauses.yaml", PAUSES.format(marks=tmp_path / "marks"))
+    told = re.compile(r"ended [12] times? in a row, starts at \w")
+    wait_for(lambda: told.search(two_hosts.run("lavactl", "tasks", str(job)).stdout), 60, "the pause to be shown", 0.1)
+    two_hosts.becomes(job, "EXIT")
+    first, second, third = map(float, _lines(tmp_path / "marks"))
+    assert second - first >= 1.9
+    assert third - second >= 3.9

@@ -29,6 +29,7 @@ from lavad.store.rows.rows import RowMaker
 from lavad.store.rows.task_values import tasks_of
 from lavad.store.writer import batch
 from lavad.store.writer_process import Database
+from protos.common_pb2 import RESTART_ON_FAILURE
 from tests import lsf_log_parser
 from tests.builders import ANN, a_host
 from tests.store.fingerprint import fingerprint
@@ -131,6 +132,31 @@ def invariants_hold(story: SavedStory) -> None:
     """News of restored jobs are decided upon with the first step."""
     story.do(c.Tick())
     invariants.check(story.cluster)
+
+
+def test_a_restarted_master_goes_on_with_a_work_queue(tmp_path: Path) -> None:
+    """It knows which tasks have run, whose place each has, which are still to come, and until when one pauses."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        rules = {"restart": RESTART_ON_FAILURE, "restarts_max": 5, "restart_pause_s": 10.0}
+        key = story.begin(a_task_role(tasks=2, completions=5, **rules))
+        story.runs(key)
+        story.ends(key, 0, 1)
+        story.runs(key)
+        story.ends(key, 0, 0, code=1)
+        _restored_alike(story)
+        story.restart()
+        invariants_hold(story)
+        assert story.phases(key) == "WDRWW"
+        assert story.task(key, 0, 2).place == 1
+        assert story.task(key, 0, 0).not_before == story.now + 10.0
+        assert story.tasks(key).owed(0) == 2
+        story.join(a_host("h1", 2), (c.HeldAttempt(key, c.ReportStaged("h1", key), True),))
+        story.now += 10.0
+        story.do(c.Tick())
+        while story.state(key.job) is not S.DONE:
+            story.runs(key)
+            story.ends(key, *min(story.tasks(key).records.alive))
+        assert story.phases(key) == "DDDDD"
 
 
 @pytest.mark.slow
