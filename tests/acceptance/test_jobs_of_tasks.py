@@ -212,3 +212,17 @@ def test_a_pause_before_a_restart_doubles_and_is_shown(two_hosts: Cluster, tmp_p
     first, second, third = map(float, _lines(tmp_path / "marks"))
     assert second - first >= 1.9
     assert third - second >= 3.9
+
+
+def test_a_gang_that_started_small_grows_by_what_it_owes(two_hosts: Cluster, tmp_path: Path) -> None:
+    """It has three places beside another job, and more when that has ended; all twenty tasks run, each once."""
+    blocker = two_hosts.submit("-n", "5", "sleep", "1000")
+    two_hosts.becomes(blocker, "RUN")
+    text = GANG.replace("sleep 0.2", "touch {marks}.$VC_TASK_INDEX.runs; while [ ! -e {marks}.go ]; do sleep 0.1; done")
+    job = _handed_in(two_hosts, tmp_path / "gang.yaml", text.format(marks=tmp_path / "marks"))
+    wait_for(lambda: len(list(tmp_path.glob("marks.*.runs"))) == 3, 60, "three tasks to run")
+    two_hosts.run("bkill", str(blocker))
+    wait_for(lambda: len(list(tmp_path.glob("marks.*.runs"))) == 8, 60, "all slots to be used")
+    (tmp_path / "marks.go").touch()
+    two_hosts.becomes(job, "DONE")
+    assert sorted(map(int, _lines(tmp_path / "marks"))) == list(range(20))

@@ -29,6 +29,7 @@ class TaskUsers:
         self.world = world
         self.users = users
         self.rng = Random(f"tasks {world.seed}")  # the other users' choices do not depend on these
+        self.queue_rng = Random(f"work queues {world.seed}")
         self.jobs = jobs
 
     def begin(self) -> None:
@@ -50,10 +51,21 @@ class TaskUsers:
             RoleRequest(sizes[1] + spares, sizes[1] + spares, name=NAMES[1], launch=Launch.EACH, spares=spares),
         )
         rules = self.rng.choice((GANG, GANG, GANG, LOOSE, REQUEUED))
+        if self.queue_rng.random() < 0.4:
+            roles, rules = self._with_completions(roles[0], sizes[1], rules)
         request = Request(roles, is_of_tasks=True)
         is_rerunnable = self.rng.random() < 0.3
         shared = Shared("u1000", 1000, 1000, "normal", "p", request, rerunnable=is_rerunnable, tasks=rules)
         return NewJob(0, shared, pack_text(name=f"t{number}"), b"", f"tasks-{number}".encode())
+
+    def _with_completions(
+        self, launcher: RoleRequest, places: int, rules: TaskRules
+    ) -> tuple[tuple[RoleRequest, RoleRequest], TaskRules]:
+        """Roles and rules of a job with more workers than places."""
+        worker = RoleRequest(places, places, name=NAMES[1], launch=Launch.EACH)
+        completions = places + self.queue_rng.choice((1, 2, 6))
+        owed = replace(rules, roles=(RoleRules(), RoleRules(completions=completions)))
+        return (launcher, worker), owed
 
     def _kill_a_task(self) -> None:
         known = sorted(self.world.history.of_tasks)

@@ -24,8 +24,9 @@ RETRY_S = 1.0  # of a task whose job is suspended
 
 
 def is_restarted_whole(rules: TaskRules | None) -> bool:
-    """True if a job of tasks restarts all of it whatever its tasks lose: they run together or not at all."""
-    if rules is None or any(role.policies for role in rules.roles):
+    """True if a job of tasks restarts all of it whatever its tasks lose: they run together or not at all. Tasks that
+    take turns never do."""
+    if rules is None or any(role.policies or role.completions for role in rules.roles):
         return False
     events = {event for one in rules.policies if one.action is TaskAction.RESTART_JOB for event in one.events}
     return events >= {TaskEvent.FAILED, TaskEvent.EVICTED, TaskEvent.HOST_LOST}
