@@ -322,7 +322,11 @@ QUEUE: Table = {
     "DESCRIPTION": sets("description", lambda text: text[:4096], "shown by `bqueues -l`"),
     "USERS": Honoured(lambda text, site: {"users": names.users(text, site)}, "who may submit: users, groups, `all ~u`"),
     "HOSTS": Honoured(_hosts, "where jobs run: hosts, groups, ranges, `all ~h`; `name+n`, `others+n` are preferred"),
-    "ADMINISTRATORS": Honoured(_administrators, "users who may open and close it, and control its jobs"),
+    "ADMINISTRATORS": Honoured(
+        _administrators,
+        "users who may open and close it, and control its jobs: end, stop, resume, requeue, move, migrate and signal "
+        "them; not change them, nor read their output",
+    ),
     "NICE": sets("nice", _nice, "nice value of its jobs: -20 to 20"),
     "QJOB_LIMIT": sets("slot_limit", v.integer, "slots of all its jobs"),
     "UJOB_LIMIT": sets("user_slot_limit", v.integer, "slots of each user"),

@@ -23,7 +23,10 @@ USER_GROUP: Table = {
     "GROUP_NAME": sets("name", str, "the group's name; required"),
     "GROUP_MEMBER": sets("member_text", str, "users and groups, `(all)`, `~user`, or `(!)`: what `egroup -u` says"),
     "USER_SHARES": sets("share_text", str, "`([user,shares] ...)`: how the group's share is divided inside it"),
-    "GROUP_ADMIN": Honoured(_administrators, "users who may control the jobs of the group's members"),
+    "GROUP_ADMIN": Honoured(
+        _administrators,
+        "users who may control the jobs of the group's members, as administrators of a queue those of the queue",
+    ),
     "PRIORITY": missed("no priorities by group"),
 }
 USER: Table = {

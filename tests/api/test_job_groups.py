@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from lavad.api.cluster import job_groups
+from lavad.api.privacy import Sight
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
 from lavad.core.model.reasons import Refused
@@ -27,10 +28,10 @@ def _with_jobs(**jobs: int) -> Story:
     return story
 
 
-def _pages(cluster: Cluster, *names: str, slots: bool = False) -> list[pb.JobGroupsReply]:
+def _pages(cluster: Cluster, *names: str, slots: bool = False, caller: c.Caller = ANN) -> list[pb.JobGroupsReply]:
     async def body() -> list[pb.JobGroupsReply]:
         request = pb.JobGroupsRequest(names=names, slots=slots)
-        return [page async for page in job_groups.pages(cluster, request)]
+        return [page async for page in job_groups.pages(cluster, request, Sight(caller, cluster.policy))]
 
     return asyncio.run(body())
 
@@ -89,3 +90,17 @@ def test_many_groups_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(pages) == 5
     assert max(page.ByteSize() for page in pages) < 1500
     assert [group.limit for page in pages for group in page.groups] == list(range(20))
+
+
+@pytest.mark.parametrize(("level", "shown"), [(0, ["/a"]), (1, ["/a"]), (2, []), (3, []), (4, []), (5, ["/a"])])
+def test_groups_of_users_whose_jobs_are_hidden_do_not_exist(level: int, shown: list[str]) -> None:
+    """SECURE_JOB_INFO_LEVEL: neither in the list of all nor by name; owner and administrators see them."""
+    story = _with_jobs(a=1)
+    story.cluster.policy = replace(story.cluster.policy, job_info_level=level)
+    bob, root = c.Caller("bob", 1001), c.Caller("root", 0, is_administrator=True)
+    seen = [[group.path for page in _pages(story.cluster, caller=bob) for group in page.groups]]
+    seen.append([group.path for page in _pages(story.cluster, "/a", caller=bob) for group in page.groups])
+    assert seen == [shown, shown]
+    assert [list(page.missing) for page in _pages(story.cluster, "/a", caller=bob)] == [[] if shown else ["/a"]]
+    for caller in (ANN, root):
+        assert [group.path for page in _pages(story.cluster, caller=caller) for group in page.groups] == ["/a"]

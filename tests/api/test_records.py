@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 
+from lavad.api.privacy import Sight
 from lavad.api.records import whole_hosts
 from lavad.api.records.application_records import applications_reply
 from lavad.api.records.host_records import host_record
@@ -29,6 +30,27 @@ from tests.transcripts import site
 def a_site() -> Story:
     """The site's rules over one host."""
     return Story(a_host("c01", 8), policy=loaded(SITE).policy)
+
+
+def seen_by_ann(cluster: Cluster) -> Sight:
+    """Visibility of jobs to ann."""
+    return Sight(ANN, cluster.policy)
+
+
+def test_counts_of_users_whose_jobs_are_hidden() -> None:
+    """SECURE_JOB_INFO_LEVEL: busers lists them to others without jobs, and among all users not at all."""
+    story = a_cluster(a_host())
+    story.submit(a_job())
+    bob = c.Caller("bob", 1001)
+    for level, names, pend in ((0, ["ann"], 1), (4, ["bob"], 0)):
+        policy = replace(story.cluster.policy, job_info_level=level)
+        sight = Sight(bob, policy)
+        everybody = asyncio.run(users_reply(story.cluster, pb.UsersRequest(everybody=True), "bob", sight)).users
+        assert [user.name for user in everybody] == names
+        (ann,) = asyncio.run(
+            users_reply(story.cluster, pb.UsersRequest(names=["ann"], accounts=["ann"]), "bob", sight)
+        ).users
+        assert ann.pend == pend
 
 
 def test_a_queue() -> None:
@@ -82,7 +104,10 @@ def test_slots_that_are_kept_for_a_job() -> None:
     assert story.state(wide) is JobState.PEND
     cluster = story.cluster
     assert [queue_record(cluster, one, story.now).rsv for one in cluster.policy.queues] == [1, 0]
-    assert [user.rsv for user in asyncio.run(users_reply(cluster, pb.UsersRequest(names=["ann"]), "ann")).users] == [1]
+    assert [
+        user.rsv
+        for user in asyncio.run(users_reply(cluster, pb.UsersRequest(names=["ann"]), "ann", seen_by_ann(cluster))).users
+    ] == [1]
     assert [row.reserved for row in queue_record(cluster, queue, story.now).share_tree] == [1, 1]
     assert rsv(story) == {"n1": 1, "n2": 0}
 
@@ -111,19 +136,30 @@ def test_users() -> None:
         job = a_job(2, queue="normal")
         story.submit(job._replace(shared=replace(job.shared, user=name)))
     story.plan()
-    reply = asyncio.run(users_reply(story.cluster, pb.UsersRequest(names=["ada", "dan", "flow", "zoe"]), "ann"))
+    reply = asyncio.run(
+        users_reply(
+            story.cluster, pb.UsersRequest(names=["ada", "dan", "flow", "zoe"]), "ann", seen_by_ann(story.cluster)
+        )
+    )
     rows = {user.name: user for user in reply.users}
     assert (rows["ada"].max, rows["ada"].njobs, rows["ada"].HasField("per_processor")) == (256, 2, False)
     assert (rows["dan"].max, rows["dan"].per_processor, rows["dan"].pending_jobs_max) == (64, 1.0, 2000)
     assert (rows["flow"].njobs, rows["flow"].is_group) == (4, True)
     assert list(reply.missing) == ["zoe"]
-    (zoe,) = asyncio.run(users_reply(story.cluster, pb.UsersRequest(names=["zoe"], accounts=["zoe"]), "ann")).users
+    (zoe,) = asyncio.run(
+        users_reply(story.cluster, pb.UsersRequest(names=["zoe"], accounts=["zoe"]), "ann", seen_by_ann(story.cluster))
+    ).users
     assert (zoe.name, zoe.max, zoe.njobs) == ("zoe", 128, 0)  # the row `default` is for her, too
-    everybody = asyncio.run(users_reply(story.cluster, pb.UsersRequest(everybody=True), "ann"))
+    everybody = asyncio.run(
+        users_reply(story.cluster, pb.UsersRequest(everybody=True), "ann", seen_by_ann(story.cluster))
+    )
     assert {user.name for user in everybody.users} >= {"ada", "bea", "dan", "default", "science"}
     assert [user.name for user in everybody.users if user.is_group] == ["flow", "genome", "science", "trainees"]
     assert [user.is_group for user in everybody.users][-4:] == [True] * 4
-    assert [user.name for user in asyncio.run(users_reply(story.cluster, pb.UsersRequest(), "ann")).users] == ["ann"]
+    assert [
+        user.name
+        for user in asyncio.run(users_reply(story.cluster, pb.UsersRequest(), "ann", seen_by_ann(story.cluster))).users
+    ] == ["ann"]
 
 
 def test_groups() -> None:
@@ -167,7 +203,7 @@ def test_parameters_and_limits() -> None:
     found = {one.name: one for one in parameters_reply(cluster.policy).parameters}
     assert (found["CLEAN_PERIOD"].value, found["CLEAN_PERIOD"].is_set) == ("7200", True)
     assert (found["JOB_DEP_LAST_SUB"].is_set, found["MAX_PEND_SLOTS"].value) == (False, "")
-    limits = {one.name: dict(one.configured) for one in limits_reply(cluster).limits}
+    limits = {one.name: dict(one.configured) for one in limits_reply(cluster, seen_by_ann(cluster)).limits}
     assert limits["flow_on_thin"] == {
         "USERS": "ada bea cai", "QUEUES": "normal", "HOSTS": "c01 c02 c03", "SLOTS": "96", "MEM": "512000 M",
         "RESOURCE": "[lic_flow,12]",
@@ -234,7 +270,9 @@ def test_slots_of_whole_hosts() -> None:
             more = list(whole_hosts.beyond(cluster)) if allocated else []
             hosts = [host_record(cluster, host, None, None, story.now, allocated=allocated)
                      for host in cluster.hosts.values()]  # fmt: skip
-            users = asyncio.run(users_reply(cluster, pb.UsersRequest(names=["ann"], allocated=allocated), "ann")).users
+            users = asyncio.run(
+                users_reply(cluster, pb.UsersRequest(names=["ann"], allocated=allocated), "ann", seen_by_ann(cluster))
+            ).users
             profiles = applications_reply(cluster, pb.ApplicationsRequest(allocated=allocated)).applications
             found.append([getattr(one, name) for one in (
                 *hosts, queue_record(cluster, queue, story.now, more), *users, *profiles)])  # fmt: skip

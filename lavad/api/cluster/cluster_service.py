@@ -16,6 +16,7 @@ from lavad.api.cluster.host_choice import chosen
 from lavad.api.cluster.performance import PerformanceMonitor
 from lavad.api.cluster.query_log import QueryLog
 from lavad.api.cluster.status import status_reply
+from lavad.api.privacy import Sight
 from lavad.api.records import application_records, parameters_limits, resource_records, user_records
 from lavad.api.records.host_records import host_record
 from lavad.api.records.queue_records import partitions_reply, queue_record
@@ -160,7 +161,8 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
     async def Users(self, request: pb.UsersRequest, context: identity.Context) -> pb.UsersReply:
         """busers."""
         caller = await identity.caller(context, self.settings)
-        return await user_records.users_reply(self.engine.cluster, request, caller.user)
+        sight = Sight(caller, self.engine.cluster.policy)
+        return await user_records.users_reply(self.engine.cluster, request, caller.user, sight)
 
     async def Groups(self, request: pb.GroupsRequest, context: identity.Context) -> pb.GroupsReply:
         """bugroup and bmgroup."""
@@ -178,8 +180,8 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
 
     async def Limits(self, request: pb.LimitsRequest, context: identity.Context) -> pb.LimitsReply:
         """blimits, bbudgets."""
-        await identity.caller(context, self.settings)
-        reply = parameters_limits.limits_reply(self.engine.cluster)
+        sight = Sight(await identity.caller(context, self.settings), self.engine.cluster.policy)
+        reply = parameters_limits.limits_reply(self.engine.cluster, sight)
         parameters_limits.add_budgets(reply, self.engine.cluster, self.engine.clock())
         return reply
 
@@ -290,8 +292,8 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         self, request: pb.JobGroupsRequest, context: identity.Context
     ) -> AsyncIterator[pb.JobGroupsReply]:
         """bjgroup."""
-        await identity.caller(context, self.settings)
-        async with aclosing(job_groups.pages(self.engine.cluster, request)) as pages:
+        sight = Sight(await identity.caller(context, self.settings), self.engine.cluster.policy)
+        async with aclosing(job_groups.pages(self.engine.cluster, request, sight)) as pages:
             async for page in pages:
                 yield page
 

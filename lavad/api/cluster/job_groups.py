@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Iterator, Set
 
+from lavad.api.privacy import Sight
 from lavad.api.slices import Slices
 from lavad.core import commands as c
 from lavad.core.cluster import Cluster
@@ -48,14 +49,18 @@ def _command(request: pb.JobGroupRequest, caller: c.Caller) -> c.Command:
     raise Refused(f"Unknown action: {request.action}")
 
 
-async def pages(cluster: Cluster, request: pb.JobGroupsRequest) -> AsyncGenerator[pb.JobGroupsReply, None]:
+async def pages(
+    cluster: Cluster, request: pb.JobGroupsRequest, sight: Sight
+) -> AsyncGenerator[pb.JobGroupsReply, None]:
     """Yield the named job groups, or all, by path; each counts the jobs below it, too.
+
+    A group of a user whose jobs the caller may not see does not exist for the caller.
 
     Raises:
         Refused: a name is not the path of a job group, or there are too many.
     """
     slices = Slices()
-    wanted, missing = await _wanted(cluster, request, slices)
+    wanted, missing = await _wanted(cluster, request, slices, sight)
     numbers = await _numbers(cluster, _with_those_below(cluster, wanted), request.slots, slices)
     page, size = pb.JobGroupsReply(missing=missing), 0
     for path in sorted(wanted):
@@ -72,17 +77,20 @@ async def pages(cluster: Cluster, request: pb.JobGroupsRequest) -> AsyncGenerato
     yield page
 
 
-async def _wanted(cluster: Cluster, request: pb.JobGroupsRequest, slices: Slices) -> tuple[Set[str], list[str]]:
+async def _wanted(
+    cluster: Cluster, request: pb.JobGroupsRequest, slices: Slices, sight: Sight
+) -> tuple[Set[str], list[str]]:
     """Paths of the groups to show, and the names of those that are not there."""
     if not request.names:
-        return {group.path for group in cluster.job_groups}, []
+        return {group.path for group in cluster.job_groups if sight.has_summary_of(group.owner, "")}, []
     if len(request.names) > NAMES_MAX:
         raise Refused(f"More than {NAMES_MAX} job groups were named at once")
     wanted, missing = set[str](), list[str]()
     for name in request.names:
         await slices.check()
         path = checked(name)
-        if path in cluster.job_groups:
+        group = cluster.job_groups.get(path)
+        if group is not None and sight.has_summary_of(group.owner, ""):
             wanted.add(path)
         else:
             missing.append(name)

@@ -26,7 +26,7 @@ from lavad.api.jobs.waiting import Waiters
 from lavad.api.jobs.watch import Watchers
 from lavad.api.privacy import Sight
 from lavad.core import commands as c
-from lavad.core.decide.decision import check_owner, is_owner
+from lavad.core.decide.decision import administers, check_owner, is_owner
 from lavad.core.decide.jobs.changes.elements import Part, parts_of
 from lavad.core.decide.jobs.control import find
 from lavad.core.model import HOLDING, WAITING, JobState
@@ -102,7 +102,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         checks.check_refs([request.ref])
         try:
             target = translate.target_of(request.ref)
-            find(self.engine.cluster, target, caller)
+            check_owner(find(self.engine.cluster, target, caller), caller)
         except Refused as error:
             return pb.EnvironmentReply(error=str(error))
         number = self.engine.cluster.bearer(target.job, _single(target)).spec_number
@@ -209,7 +209,7 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
         """bkill, bstop, bresume: signal each named job, all that the filter admits, or the newest of them."""
         caller = await identity.caller(context, self.settings)
         checks.check_signal(request)
-        targets = await self._targets(request.filter, request.newest_only, caller)
+        targets = await self._targets(request.filter, request.newest_only, caller, controls=True)
         if not targets:
             return pb.SignalReply(error="No unfinished job found")
         results, targets, answered = self._of_filter(request.filter, targets, caller)
@@ -265,7 +265,10 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
                 answered.append(result)
         return results, chosen, answered
 
-    async def _targets(self, wanted: pb.JobFilter, newest_only: bool, caller: c.Caller) -> list[c.Target]:
+    async def _targets(
+        self, wanted: pb.JobFilter, newest_only: bool, caller: c.Caller, *, controls: bool = False
+    ) -> list[c.Target]:
+        """Return the jobs named, or those of the filter that are the caller's; with ``controls`` all it may control."""
         named = [ref for ref in wanted.refs if ref.job]
         if named:
             return [translate.target_of(ref) for ref in named]
@@ -275,7 +278,11 @@ class JobService(jobs_pb2_grpc.JobServiceServicer):
             if not portion:
                 await asyncio.sleep(0)
             for record in listing.records_of(portion):
-                if caller.is_administrator or is_owner(record, caller):
+                if (
+                    caller.is_administrator
+                    or is_owner(record, caller)
+                    or (controls and administers(self.engine.cluster, record, caller))
+                ):
                     jobs[record.id] = None
         chosen = sorted(jobs)[-1:] if newest_only else jobs
         return [c.Target(job, selection.elements_of(job)) for job in chosen]

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 
+from lavad.api.privacy import Sight
 from lavad.config.params import PARAMETERS
 from lavad.config.site import Honoured
 from lavad.core.cluster import Cluster
@@ -77,15 +78,15 @@ def _present(policy: Policy) -> dict[str, str]:
     }
 
 
-def limits_reply(cluster: Cluster) -> pb.LimitsReply:
-    """List the Limit sections as configured, with their usage."""
+def limits_reply(cluster: Cluster, sight: Sight) -> pb.LimitsReply:
+    """List the Limit sections as configured, with their usage; not that of a user whose jobs the caller may not see."""
     reply = pb.LimitsReply()
     in_use = [one for one in limit_usage(cluster) if one.kind is LimitKind.SECTION]
     for limit in cluster.policy.limits:
         record = reply.limits.add(name=limit.name, configured=_configured(limit))
         lines: dict[tuple[str, ...], pb.LimitUsage] = {}
         for one in in_use:
-            if one.name != limit.name:
+            if one.name != limit.name or (one.user and not sight.has_summary_of(one.user, "")):
                 continue
             users, queues = _who(one.user, one.users), _who(one.queue, one.queues)
             projects, apps = _who(one.project, one.projects), _who(one.application, one.applications)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from lavad.api.privacy import Sight
 from lavad.api.records import whole_hosts
 from lavad.api.records.whole_hosts import Beyond
 from lavad.api.slices import Slices
@@ -18,15 +19,17 @@ DEFAULT = "default"
 _NO_RULE = UserRule()
 
 
-async def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -> pb.UsersReply:
+async def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str, sight: Sight) -> pb.UsersReply:
     """List the caller, the named users, or all users with jobs or a row in lsb.users; then the groups of lsb.users.
 
-    A user without jobs is known by a row, a group, or the account that the caller's host has.
+    A user without jobs is known by a row, a group, or the account that the caller's host has. One whose jobs the caller
+    may not see is listed without any, if asked for by name.
     """
     policy = cluster.policy
     known = {user for user, _ in cluster.counters.slots_by_user} | policy.user_rules.keys()
     groups = {row.name for row in policy.user_group_rows}
-    everybody = (*sorted(known - groups, key=natural), *sorted(groups, key=natural))
+    visible = {user for user in known - groups if sight.has_summary_of(user, "")}
+    everybody = (*sorted(visible, key=natural), *sorted(groups, key=natural))
     names = list(everybody if request.everybody else request.names) or [caller]
     more = list(whole_hosts.beyond(cluster)) if request.allocated else []
     accounts, reply, slices = frozenset(request.accounts), pb.UsersReply(), Slices()
@@ -34,7 +37,7 @@ async def users_reply(cluster: Cluster, request: pb.UsersRequest, caller: str) -
         await slices.check()
         is_known = name in known or name in policy.user_groups or name in (DEFAULT, caller)
         if is_known or name in accounts or _may_submit(policy, name):
-            reply.users.append(_user(cluster, name, more))
+            reply.users.append(_user(cluster, name, more, sight))
         else:
             reply.missing.append(name)
     return reply
@@ -45,12 +48,13 @@ def _may_submit(policy: Policy, name: str) -> bool:
     return any(not group.is_all and name in group.names for group in policy.user_groups.values())
 
 
-def _user(cluster: Cluster, name: str, more: Iterable[Beyond]) -> pb.UserRecord:
+def _user(cluster: Cluster, name: str, more: Iterable[Beyond], sight: Sight) -> pb.UserRecord:
     policy, counters = cluster.policy, cluster.counters
     members = policy.user_groups.get(name)
     record = pb.UserRecord(name=name, is_group=members is not None)
     _add_rule(record, rule_of(policy, name) if members is None else _rule_of_group(policy, name))
     users = [name] if members is None else sorted({user for user, _ in counters.slots_by_user if user in members})
+    users = [user for user in users if sight.has_summary_of(user, "")]
     for user in users:
         counts = {state: counters.slots_by_user[user, state] for state in JobState}
         record.pend += counts[S.PEND] + counts[S.PSUSP]

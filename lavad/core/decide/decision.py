@@ -42,6 +42,32 @@ def check_owner(record: Job | ArrayRecord, caller: Caller) -> None:
         raise Refused(denial(caller))
 
 
+def administers(cluster: Cluster, record: Job | ArrayRecord, caller: Caller) -> bool:
+    """True for administrators of the cluster, of the job's queue (ADMINISTRATORS), and of a user group of its owner
+    (GROUP_ADMIN)."""
+    if caller.is_administrator:
+        return True
+    policy, user = cluster.policy, caller.user
+    queue = policy.queue(record.shared.queue)
+    if queue is not None and user in queue.administrators:
+        return True
+    return any(
+        user in group.administrators and record.shared.user in policy.user_groups.get(group.name, ())
+        for group in policy.user_group_rows
+    )
+
+
+def check_control(cluster: Cluster, record: Job | ArrayRecord, caller: Caller) -> None:
+    """Refuse callers who may not end, stop, resume, requeue or signal the job: all but its owner and those who
+    administer it. What runs as its owner, or shows what is the owner's, is not theirs: see `check_owner`.
+
+    Raises:
+        Refused: permission denied.
+    """
+    if not is_owner(record, caller) and not administers(cluster, record, caller):
+        raise Refused(denial(caller))
+
+
 def denial(caller: Caller) -> str:
     """The refusal's text; it tells administrators when only their host is the reason."""
     if caller.would_administer:

@@ -12,7 +12,7 @@ from lavad.core import events as e
 from lavad.core.apply.jobs import CONT, STOP
 from lavad.core.cluster import Cluster
 from lavad.core.decide.contact import is_in_contact, named, silent_hosts, when_back
-from lavad.core.decide.decision import Decision, check_owner, is_owner
+from lavad.core.decide.decision import Decision, administers, check_control, is_owner
 from lavad.core.model import BY_USER, FINAL, SUSPENDED, WAITING, JobState, Key, PostState, serial_of
 from lavad.core.model import reasons as r
 from lavad.core.model.ranges import Ranges
@@ -36,7 +36,7 @@ def find(cluster: Cluster, target: c.Target, caller: c.Caller) -> Job | ArrayRec
     record = cluster.jobs.get(target.job)
     if record is None:
         raise Refused("No matching job found")
-    check_owner(record, caller)
+    check_control(cluster, record, caller)
     if target.role:
         raise Refused("Tasks can only be ended or signalled (bkill); this is for the whole job")
     if target.indices is not None and not isinstance(record, ArrayRecord):
@@ -319,7 +319,8 @@ def resume(cluster: Cluster, command: c.ResumeJob, now: float) -> Decision:
 
     What an administrator has suspended is left as it is, unless users may resume it.
     """
-    by, may_all = command.caller.user, command.caller.is_administrator or cluster.policy.users_resume
+    by, record = command.caller.user, cluster.jobs.get(command.target.job)
+    may_all = cluster.policy.users_resume or (record is not None and administers(cluster, record, command.caller))
     kept: list[int] = []
 
     def free(job: int, indices: Ranges) -> e.Event | None:
