@@ -5,6 +5,7 @@ Invariants: a head, a body and a pause are bounded in size and time; a caller th
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from urllib.parse import parse_qsl, urlsplit
 
@@ -38,6 +39,7 @@ class HttpConnection:
         self._answer = answer
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_MAX)
         self._ahead: asyncio.Task[bytes] | None = None  # read while an answer was made
+        self._idle_since = asyncio.get_running_loop().time()  # infinite while it has a request
 
     async def serve(self) -> None:
         """Answer requests until the caller leaves, or breaks the protocol."""
@@ -52,6 +54,7 @@ class HttpConnection:
                 if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
                     return
                 self._http.start_next_cycle()
+                self._idle_since = asyncio.get_running_loop().time()
         except (Left, TimeoutError, ConnectionError, h11.LocalProtocolError):
             return
         except h11.RemoteProtocolError as error:
@@ -61,6 +64,10 @@ class HttpConnection:
             if self._ahead is not None:
                 self._ahead.cancel()
                 await asyncio.gather(self._ahead, return_exceptions=True)
+
+    def idle_s(self) -> float:
+        """Return the time for which it has had no request; below 0 while it has one."""
+        return asyncio.get_running_loop().time() - self._idle_since
 
     async def refuse(self, text: str) -> None:
         """Answer the first request with a refusal."""
@@ -83,7 +90,7 @@ class HttpConnection:
             if event is h11.NEED_DATA:
                 await self._receive(IDLE_S if head is None else READ_S)
             elif isinstance(event, h11.Request):
-                head = event
+                head, self._idle_since = event, math.inf
             elif isinstance(event, h11.Data):
                 body += event.data
                 if len(body) > BODY_MAX:

@@ -179,8 +179,8 @@ PARAMETERS: Table = {
                     missed("the fewest victims that have run for the shortest time; never exclusive jobs")),
     "PARALLEL_SCHED_BY_SLOT": Ignored("always by slots: as Y"),
     "SECURE_JOB_INFO_LEVEL": sets("job_info_level", lambda text: v.integer(text, 0, 5),
-                                  "0 to 5: what users see of others' jobs; 0, all of it. It holds for all that tells of "
-                                  "jobs, the groups of `bjgroup`, the users of `busers` and `blimits` included"),
+                                  "0 to 5: what users see of others' jobs; 0, all of it. It holds for all that tells "
+                                  "of jobs, the groups of `bjgroup`, the users of `busers` and `blimits` included"),
     "SECURE_INFODIR_USER_ACCESS": sets("history_access", _history_access,
                                        "what `bhist` shows: N everything, Y one's own jobs, G as that level says; N"),
     "ENABLE_JOB_INFO_BY_ADMIN_ROLE": Ignored("administrators see all jobs"),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from agents.job_socket import progress as progress_module
+from agents.job_socket import server
 from agents.job_socket.members import slot_of
 from agents.job_socket.progress import BadReport, read_report
 from agents.shepherd.confinement.hierarchy import Base
@@ -154,6 +155,114 @@ for one in silent:
     assert set(first[1:]) <= {"400", "413", "431", "closed"}
     assert [status for status, _ in answers(place.out("second"))] == [404, 405, 400, 400]
     assert answers(place.out("second"))[3][1] == {"error": "progress: percent: 140 is not between 0 and 100"}
+
+
+HOLD = """
+import os, socket, sys, time
+held = []
+for _ in range(int(sys.argv[1])):
+    one = socket.socket(socket.AF_UNIX)
+    one.settimeout(10)
+    one.connect(os.environ["LAVA_JOB_SOCKET"])
+    one.sendall(sys.argv[2].encode())
+    held.append(one)
+refused = 0
+if sys.argv[2]:
+    refused = sum(b" 403 " in one.recv(4096) for one in held)
+print("refused", refused, flush=True)
+time.sleep(100)
+"""
+STREAM = "GET /v1/notices/stream HTTP/1.1\\r\\nHost: job\\r\\n\\r\\n"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("request_of_each", ["", STREAM], ids=["idle", "busy"])
+def test_connections_of_one_user_leave_room_for_others(
+    place: Place, monkeypatch: pytest.MonkeyPatch, request_of_each: str
+) -> None:
+    """Seven jobs that hold all the connections they get: another user's job is answered at once.
+
+    Idle ones of the same job or user end for new ones; busy ones do not, and the user hears of the limit.
+    """
+    monkeypatch.setattr(server, "CONNECTIONS_MAX", 48)
+    monkeypatch.setattr(server, "IDLE_MIN_S", 0.2)
+    text = request_of_each.replace("\\r\\n", "\r\n")
+    holding = f"{PYTHON} -c {shlex.quote(HOLD)} 12 {shlex.quote(text)}"
+
+    async def story() -> None:
+        async with Host(place, slots=10) as host:
+            await with_socket(host)
+            for number in range(1, 8):
+                job = blob(place, number, holding, output=str(place.out(f"held{number}")))
+                await host.run(job)
+                await until(lambda number=number: bool(lines_of(place.out(f"held{number}"))))  # type: ignore[misc]
+            asked = blob(place, 9, ask("/v1/whoami"), output=str(place.out("other")))
+            asked.user, asked.uid, asked.gid = "root", 0, 0
+            await host.finish(asked)
+            held = host.local.interface.socket._of_user
+            assert held[place.user.pw_uid] <= 24
+            await host.local.interface.socket.stop()
+
+    run(story())
+    ((status, me),) = answers(place.out("other"))
+    assert (status, me["job"]) == (200, 9)
+    refused = [int(lines_of(place.out(f"held{number}"))[0].split()[1]) for number in range(1, 8)]
+    assert sum(refused) == (0 if not text else 7 * 12 - 24)
+
+
+def lines_of(path: Path) -> list[str]:
+    """Lines of a file that may not be there yet."""
+    return lines(path) if path.exists() else []
+
+
+HAND_ON = """
+import os, socket, sys
+one = socket.socket(socket.AF_UNIX)
+one.connect(os.environ["LAVA_JOB_SOCKET"])
+outside = socket.socket(socket.AF_UNIX)
+outside.connect(sys.argv[1])
+socket.send_fds(outside, [b"x"], [one.fileno()])
+outside.recv(1)
+"""
+
+
+def test_a_connection_that_is_handed_on_ends_with_the_job(place: Place) -> None:
+    """It is answered while the job runs; afterwards nothing is told or taken on it, and no file stays."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(place.work / "outside"))
+    os.chmod(place.work / "outside", 0o777)
+    listener.listen()
+    report = b"POST /v1/progress HTTP/1.1\r\nHost: job\r\nContent-Length: 14\r\n\r\n" + b'{"percent": 4}'
+
+    async def story() -> None:
+        async with Host(place) as host:
+            await with_socket(host)
+            key = await host.run(blob(place, 7, f"{PYTHON} -c {shlex.quote(HAND_ON)} {place.work}/outside"))
+            outside, _ = await asyncio.to_thread(listener.accept)
+            _, (descriptor,), _, _ = await asyncio.to_thread(socket.recv_fds, outside, 1, 1)
+            handed = socket.socket(fileno=descriptor)
+            handed.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_sendall(handed, report)
+            assert (await loop.sock_recv(handed, 4096)).startswith(b"HTTP/1.1 200 ")
+            outside.sendall(b"x")
+            await host.report(key, "finished")
+            await host.release(key)
+            await host.report(key, "released")
+            said = b""
+            try:
+                await loop.sock_sendall(handed, report)
+                said = await loop.sock_recv(handed, 4096)
+            except OSError:
+                pass
+            assert said == b"" or said.startswith(b"HTTP/1.1 403 ")
+            assert list((place.state / "progress").iterdir()) == []
+            for one in (handed, outside):
+                one.close()
+            await host.local.interface.socket.stop()
+
+    run(story())
+    listener.close()
 
 
 def test_progress_is_told_once_in_a_while_and_outlives_the_agent(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
