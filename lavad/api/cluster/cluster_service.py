@@ -182,7 +182,7 @@ class ClusterService(cluster_pb2_grpc.ClusterServiceServicer):
         """blimits, bbudgets."""
         sight = Sight(await identity.caller(context, self.settings), self.engine.cluster.policy)
         reply = parameters_limits.limits_reply(self.engine.cluster, sight)
-        parameters_limits.add_budgets(reply, self.engine.cluster, self.engine.clock())
+        parameters_limits.add_budgets(reply, self.engine.cluster, self.engine.clock(), sight)
         return reply
 
     async def Pools(self, request: pb.PoolsRequest, context: identity.Context) -> pb.PoolsReply:

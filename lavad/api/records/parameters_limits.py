@@ -97,14 +97,19 @@ def limits_reply(cluster: Cluster, sight: Sight) -> pb.LimitsReply:
     return reply
 
 
-def add_budgets(reply: pb.LimitsReply, cluster: Cluster, now: float) -> None:
-    """List the budgets with what is used of them; one for each has a record for each consumer so far."""
+def add_budgets(reply: pb.LimitsReply, cluster: Cluster, now: float, sight: Sight) -> None:
+    """List the budgets with what is used of them; one for each has a record for each consumer so far.
+
+    That of a user whose jobs the caller may not see is left out.
+    """
     budgets = cluster.budgets
     for rule in budgets.rules:
         if rule.per_user is None and rule.per_project is None:
             budgets.account(rule, "")
         accounts = sorted((one for one in budgets.accounts.values() if one.rule is rule), key=lambda one: one.consumer)
         for one in accounts:
+            if rule.per_user is not None and one.consumer and not sight.has_summary_of(one.consumer, ""):
+                continue
             span, amounts = rule.span(now, cluster.policy.zone), (one.used(now), one.reserved(now), rule.amounts)
             is_warned = bool(warning_of(one, now))
             for unit, used, reserved, bound in zip(UNITS, *amounts, strict=True):
