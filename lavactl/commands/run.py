@@ -34,14 +34,14 @@ def main(argv: list[str], io: "Io") -> int:
         raise GRAMMAR.wrong("a job file is expected: -f file")
     if form is not None and form not in FORMS:
         raise GRAMMAR.wrong(f"-o takes yaml or json, not {form}")
-    if form is not None or "-dry-run" in options:
-        io.print(understood(path, form, io))
-        return 0
-    from lavactl.job_files.handing_in import hand_in
-
     line = Options()
     line.words = options.words
     line.items = [("q", queue) for queue in options.all("q")]
+    if form is not None or "-dry-run" in options:
+        io.print(understood(path, form, line, io))
+        return 0
+    from lavactl.job_files.handing_in import hand_in
+
     try:
         sent = hand_in(path, line, io, submit)
     except CommandError as error:
@@ -51,11 +51,17 @@ def main(argv: list[str], io: "Io") -> int:
     return 0
 
 
-def understood(path: str, form: str | None, io: "Io") -> str:
-    """Text of what lava makes of a job file: in words, or in lava's own form."""
+def understood(path: str, form: str | None, line: Options, io: "Io") -> str:
+    """Text of what lava makes of a job file: in words, or in lava's own form.
+
+    Raises:
+        CommandError: the file is wrong, or a submission would refuse it before it asks the master.
+    """
+    from lavactl.job_files.handing_in import check
     from lavactl.job_files.understanding import understand
 
     found = understand(path, io)
+    check(found, line, io)
     if form is None:
         from lavactl.job_files.dry_run import describe
 

@@ -3,7 +3,6 @@
 from lavactl.errors import CommandError
 from lavactl.job_files import dry_run, submitting
 from lavactl.job_files.model import JobFile
-from lavactl.job_files.text.nodes import FileError
 from lavactl.job_files.understanding import Understood, understand
 from lavactl.options import Options
 from lavactl.wire import messages
@@ -32,12 +31,26 @@ def hand_in(path: str, line: Options, io: "Io", send: "Send") -> "list[Sent]":
     found = understand(path, io)
     if not found.jobs:
         raise CommandError(dry_run.describe(found))
-    if "J" in line and len(found.jobs) > 1:
-        raise CommandError(f"-J: {found.file} has {len(found.jobs)} jobs, each with a name of its own.")
+    _refuse_name(found, line)
     prepared = [(job, submitting.submission_of(job, line, io)) for job in found.jobs]
     if "BSUB_QUIET" not in io.environ:
         _tell(found, io)
     return _send_all(prepared, io, send)
+
+
+def check(found: Understood, line: Options, io: "Io") -> None:
+    """Refuse jobs that a submission would refuse by itself; a command that is missing may be given there."""
+    _refuse_name(found, line)
+    given = Options()
+    given.items = line.items
+    for job in found.jobs:
+        given.words = line.words or ["COMMAND"] * bool(job.lacks)
+        submitting.submission_of(job, given, io, asks_site=False)
+
+
+def _refuse_name(found: Understood, line: Options) -> None:
+    if "J" in line and len(found.jobs) > 1:
+        raise CommandError(f"-J: {found.file} has {len(found.jobs)} jobs, each with a name of its own.")
 
 
 def _tell(found: Understood, io: "Io") -> None:
@@ -57,7 +70,7 @@ def _send_all(prepared: "list[tuple[JobFile, Submission]]", io: "Io", send: "Sen
             result = send(submission, io)
         except CommandError as error:
             _take_back([one.job for _, one in sent], io)
-            raise FileError(job.file, job.place, "", str(error)) from None
+            raise submitting.located(job, str(error)) from None
         numbers[job.name] = result.job
         sent.append((submission, result))
     return sent

@@ -6,7 +6,7 @@ is typed beside the file overrides them one by one. Roles and rules are the mess
 
 from dataclasses import dataclass, field
 
-from lavactl.job_files.text.fields import Note
+from lavactl.job_files.text.fields import Fields, Note
 from lavactl.job_files.text.nodes import Place
 from lavactl.wire import messages
 
@@ -68,6 +68,8 @@ class JobFile:
         rules: present in a job of tasks, which has roles; any other job has a command alone.
         after: names of jobs of the same file that must be done before.
         lacks: what the file leaves open and submission needs: a role's command.
+        places: where the file has an option: its place and the path of its field.
+        arguments: roles whose command is only the arguments of an image's own; one that is given beside the file wins.
         own_queue: False if its queue is another system's word for a default.
         labels: words of the shell for what the origin's controller would write on the pods of a role: by the role's
             name those of labels and annotations by their keys, and of ``metadata.name``.
@@ -87,9 +89,16 @@ class JobFile:
     umask: int | None = None
     submit_cwd: str = ""
     own_queue: bool = True
+    places: dict[str, tuple[Place, str]] = field(default_factory=dict)
+    arguments: set[str] = field(default_factory=set)
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     lacks: list[Note] = field(default_factory=list)
+
+    def add(self, name: str, value: str, fields: Fields, key: str) -> None:
+        """Add an option that a field of the file says."""
+        self.options.append((name, value))
+        self.places[name] = fields.place(key), fields.path_of(key)
 
     def option(self, name: str) -> str:
         """Value of an option; empty if it is not given."""

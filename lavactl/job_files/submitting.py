@@ -22,8 +22,11 @@ DEFAULT_QUEUE = "default"
 NAMED_BY_NAME = "openpai"  # origins of jobs whose names are unique among a user's unfinished ones
 
 
-def submission_of(job: JobFile, line: Options, io: "Io") -> submission.Submission:
+def submission_of(job: JobFile, line: Options, io: "Io", asks_site: bool = True) -> submission.Submission:
     """A job ready to be sent.
+
+    Args:
+        asks_site: False for one that is only looked at: the site's programs do not see it.
 
     Raises:
         CommandError: the file or the options beside it are wrong.
@@ -34,15 +37,27 @@ def submission_of(job: JobFile, line: Options, io: "Io") -> submission.Submissio
         job.command, job.is_script = shell_line(line.words), False
     choices = submission.Choices(line, file)
     try:
-        return _build(job, line, choices, io)
+        return _build(job, line, choices, io, asks_site)
     except FileError:
         raise
     except CommandError as error:
-        raise FileError(job.file, job.place, "", str(error)) from None
+        raise located(job, str(error)) from None
 
 
-def _build(job: JobFile, line: Options, choices: submission.Choices, io: "Io") -> submission.Submission:
-    ran = submission.ask_site(choices, job.command, io)
+def located(job: JobFile, sentence: str) -> FileError:
+    """Error of a job at the place of the option that its sentence begins with, or with the value of; else its own."""
+    for name, value in reversed(job.options):
+        begins = (f"-{name} ", f"-{name}: ", *(f"{word}: " for word in value.split()))
+        if name in job.places and sentence.startswith(begins):
+            place, field = job.places[name]
+            return FileError(job.file, place, field, sentence)
+    return FileError(job.file, job.place, "", sentence)
+
+
+def _build(
+    job: JobFile, line: Options, choices: submission.Choices, io: "Io", asks_site: bool
+) -> submission.Submission:
+    ran = submission.ask_site(choices, job.command, io) if asks_site else None
     if ran is not None:
         choices, job.command = ran.choices, ran.command
     submission.refuse_empty(choices)
@@ -100,6 +115,9 @@ def _fill_roles(spec: messages.JobSpec, job: JobFile, line: Options) -> None:
     for role in job.roles:
         added = spec.roles.add()
         added.CopyFrom(role)
+        if line.words and added.name in job.arguments:
+            del added.argv[:]
+            added.command = ""
         if added.cwd:
             added.cwd = os.path.normpath(os.path.join(spec.cwd, added.cwd))
 

@@ -104,7 +104,7 @@ def test_all_jobs_of_a_file_or_none(desk: Desk) -> None:
     bad_option = f"{TWO}---\ncommand: three\nslots: many\n"
     result = desk.type("lavactl", "run", "-f", "-", stdin=bad_option.encode())
     assert (result.code, desk.client.asked) == (255, [])
-    assert "standard input:8:1: -n many: expected min[,max]" in result.err
+    assert "standard input:9:8: slots: -n many: expected min[,max]" in result.err
 
 
 def test_a_refusal_takes_the_others_back(desk: Desk) -> None:
@@ -141,6 +141,42 @@ def test_dry_run_submits_nothing(desk: Desk, file: Path) -> None:
     assert result.out.startswith("Job 1: Volcano Job, line 1\n  bsub -J pair -q default\n")
     assert f"{file}:9: spec.tasks[1].template.spec.containers[0].command: missing:" in result.out
     assert desk.type("lavactl", "run", "-f", str(file), "-o", "json").out.startswith("{")
+
+
+def test_a_dry_run_refuses_what_a_submission_would(desk: Desk) -> None:
+    """At the place of the field, and without asking the cluster; a plan is not printed."""
+    result = desk.type("lavactl", "run", "--dry-run", "-f", "-", stdin=b"command: one\nname: x\nslots: many\n")
+    assert (result.code, result.out, desk.client.asked) == (255, "", [])
+    assert "standard input:3:8: slots: " in result.err
+    plain = desk.type("lavactl", "run", "--dry-run", "-f", "-", stdin=b"command: one\n")
+    assert (plain.code, "  command: one\n" in plain.out) == (0, True)
+
+
+def test_a_refused_queue_is_shown_where_it_stands(desk: Desk) -> None:
+    """The master's sentence about a queue has the line of the queue, in lava's form and in another system's."""
+    for text, place in (
+        ("command: one\nname: x\nqueue: nope\n", "3:8: queue: "),
+        (VOLCANO.replace("queue: default", "queue: nope"), "5:10: spec.queue: "),
+    ):
+        desk.client.submit_results = [jobs_pb2.SubmitResult(error="nope: No such queue")]
+        result = desk.type("lavactl", "run", "-f", "-", "work", stdin=text.encode())
+        assert result.code == 255
+        assert f"standard input:{place}nope: No such queue. Job not submitted.\n" in result.err
+
+
+def test_arguments_alone_give_way_to_a_command(desk: Desk) -> None:
+    """Arguments whose program is the image's are run as a command, unless one is given beside the file."""
+    text = (
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"
+        "spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, args: [-v, x]}]}}}\n"
+    )
+    desk.client.submit_results = results(1)
+    desk.type("lavactl", "run", "-f", "-", stdin=text.encode())
+    assert list(desk.spec.roles[0].argv) == ["-v", "x"]
+    desk.client.submit_results = results(2)
+    result = desk.type("lavactl", "run", "-f", "-", "work", "-v", stdin=text.encode())
+    assert (desk.spec.command, list(desk.spec.roles[0].argv)) == ("work -v", [])
+    assert "are run as a command, unless one is given beside the file." in result.err
 
 
 def test_files_that_cannot_be_read(desk: Desk, tmp_path: Path) -> None:

@@ -66,15 +66,16 @@ def _read_option(job: JobFile, fields: Fields, key: "Key") -> None:
         fields.get(key.name)
     elif KINDS[key.option] == FLAG:
         if fields.flag(key.name):
-            job.options.append((key.option, ""))
+            job.add(key.option, "", fields, key.name)
     elif key.option == "hang" and isinstance(fields.get(key.name), Mapping):
         parts = fields.pairs(key.name).items()
-        job.options.append((key.option, ":".join(f"{name}={value}" for name, value in parts)))
+        job.add(key.option, ":".join(f"{name}={value}" for name, value in parts), fields, key.name)
     elif key.option == "W" and fields.text("run-limit").endswith("s"):
         job.run_limit_s = round(duration(fields, "run-limit"))
     else:
         texts = _lines(fields, key.name) if key.kind == "lines" else [fields.text(key.name)]
-        job.options += [(key.option, text) for text in texts]
+        for text in texts:
+            job.add(key.option, text, fields, key.name)
 
 
 def _lines(fields: Fields, key: str) -> list[str]:

@@ -104,7 +104,7 @@ def limit_restarts(job: JobFile, limit: int | None) -> None:
 def read_scheduling(job: JobFile, scheduling: SchedulingPolicy, total: int) -> int:
     """Read a scheduling policy; returns the least number of tasks that the job starts with."""
     if scheduling.queue:
-        job.options.append(("q", scheduling.queue))
+        job.add("q", scheduling.queue, scheduling.fields, "queue")
     least = scheduling.least if scheduling.least is not None else total
     if least > total:
         raise scheduling.wrong(SchedulingPolicy.least, f"{least} is more than the {total} tasks of the job.")

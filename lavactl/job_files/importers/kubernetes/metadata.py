@@ -123,7 +123,7 @@ def _read_queue(job: JobFile, metadata: Metadata) -> None:
                 QUEUE_LABEL, f"{queue[:80]!r} is no name of a queue: it has no blanks or signs but - _ and ."
             )
         if queue:
-            job.options.append(("q", queue))
+            job.add("q", queue, place.fields, QUEUE_LABEL)
     job.run_limit_s = labels.time_s or 0
 
 
@@ -222,13 +222,6 @@ def _is_zone(name: str) -> bool:
 
     known = zoneinfo.available_timezones()
     return not known or name in known
-
-
-def set_queue(job: JobFile, fields: Fields, key: str) -> None:
-    """Take a job's queue from a field; one named ``default`` may be the cluster's default queue."""
-    if fields.has(key):
-        job.options.append(("q", fields.required(key)))
-    fields.get(key)
 
 
 def has_queue_label(fields: Fields) -> bool:

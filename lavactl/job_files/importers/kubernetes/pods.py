@@ -346,7 +346,9 @@ def fill_command(job: JobFile, role: messages.Role, main: Fields, variables: Var
     """Fill in the command of a container, in which its variables are expanded."""
     words = main.quoted_texts("command") + main.quoted_texts("args")
     if main.has("args") and not main.texts("command"):
-        main.note("args", "the image's entry point is not known: the arguments are run as a command.")
+        job.arguments.add(role.name)
+        said = "the image's entry point is not known: the arguments are run as a command"
+        main.note("args", f"{said}, unless one is given beside the file.")
     if not words:
         note_lack(job, role.name, main)
         for name in variables.told:

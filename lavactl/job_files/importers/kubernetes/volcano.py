@@ -188,7 +188,7 @@ def read_spec(job: JobFile, spec: JobSpec, shared: Shared) -> JobFile:
         FileError: a field is wrong, or Volcano's admission would refuse the job.
     """
     if spec.has(JobSpec.queue):
-        job.options.append(("q", spec.fields.required("queue")))
+        job.add("q", spec.fields.required("queue"), spec.fields, "queue")
     tasks = spec.tasks
     if not tasks:
         raise spec.wrong(JobSpec.tasks, "a job needs a task.")

@@ -13,12 +13,12 @@ FINAL_CODES = (
 PORTS = ("http", "ssh")
 
 
-def start(fields: Fields, kind: str, origin: str, name: str, user: str, queue: str) -> JobFile:
-    """A job of tasks with its name, its queue and the conventions' first options."""
+def start(fields: Fields, kind: str, origin: str, name: str, user: str, cluster: Fields) -> JobFile:
+    """A job of tasks with its name, and its queue: the virtual cluster that ``cluster`` names, if it names one."""
     job = JobFile(fields.reading.file, fields.place(), kind, own_queue=False)
     job.options.append(("J", name))
-    if queue:
-        job.options.append(("q", queue))
+    if queue := cluster.text("virtualCluster"):
+        job.add("q", queue, cluster, "virtualCluster")
     rules = job.tasks_rules
     rules.origin = origin
     rules.owner_name = f"{user}~{name}" if user else name

@@ -78,7 +78,7 @@ def read_job(fields: Fields, shared: Shared) -> list[JobFile]:
     if not NAME.fullmatch(name):
         raise document.wrong(Job.name, f"{name[:80]!r} is no job name: it has letters, digits and - . _ ~.")
     queue = document.cluster if document.has(Job.cluster) else ""
-    job = common.start(fields, "OpenPAI job (JSON)", "openpai-v1", name, shared.user, queue)
+    job = common.start(fields, "OpenPAI job (JSON)", "openpai-v1", name, shared.user, fields)
     if document.image:
         document.note(Job.image, f"{document.image} is used only where hosts are configured to run containers.")
     options = ["generation=0", "jobssh=yes", f"user={shared.user}", f"job={name}", f"vc={queue or 'default'}"]

@@ -169,7 +169,7 @@ def read_job(fields: Fields, shared: Shared) -> list[JobFile]:
     if not NAME.fullmatch(name):
         raise document.wrong(Job.name, f"{name[:80]!r} is no job name: it has letters, digits, _ and -.")
     queue = document.defaults.cluster if document.defaults.has(Defaults.cluster) else ""
-    job = common.start(fields, "OpenPAI job (protocol 2)", "openpai-v2", name, shared.user, queue)
+    job = common.start(fields, "OpenPAI job (protocol 2)", "openpai-v2", name, shared.user, document.defaults.fields)
     if document.has(Job.description):
         job.options.append(("Jd", document.description.strip()))
     options = ["generation=1", f"user={shared.user}", f"job={name}", f"vc={queue or 'default'}"]
