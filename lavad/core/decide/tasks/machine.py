@@ -246,7 +246,10 @@ def _owes(tasks: JobTasks) -> bool:
 
 
 def _is_short(tasks: JobTasks, role: int) -> bool:
-    return tasks.count(role, [P.DONE]) < tasks.rules.roles[role].success_min
+    wanted = tasks.rules.roles[role].success_min
+    if tasks.rules.roles[role].completions:  # its user may want fewer since
+        wanted = min(wanted, tasks.wanted(role))
+    return tasks.count(role, [P.DONE]) < wanted
 
 
 def _first_failed(tasks: JobTasks) -> TaskKey:

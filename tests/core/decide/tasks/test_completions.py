@@ -10,7 +10,7 @@ from lavad.core.model.reasons import Refused
 from lavad.core.model.task_rules import TaskAction, TaskEvent
 from lavad.core.orders import TasksOrder
 from protos.common_pb2 import RESTART_ALWAYS, RESTART_ON_FAILURE
-from tests.builders import a_host
+from tests.builders import ANN, a_host
 from tests.task_jobs import (
     FIRST,
     TaskStory,
@@ -145,6 +145,18 @@ def test_tasks_without_a_place_get_one_as_soon_as_there_is_room() -> None:
     adapt(story, key)
     assert story.phases(key) == "DRRRSS"
     run_out(story, key)
+    assert story.state(key.job) is S.DONE
+
+
+def test_a_smaller_size_is_all_that_is_owed_then() -> None:
+    """A user who wants four of six tasks gets a job that is done after four."""
+    story = a_story()
+    key = story.begin(a_task_role(tasks=3, most=6, completions=6, success_min=6))
+    story.runs(key)
+    story.do(c.ScaleJob(story.target(key.job), (("worker", 4),), ANN))
+    assert story.tasks(key).owed(0) == 1
+    run_out(story, key)
+    assert story.phases(key) == "DDDDEE"
     assert story.state(key.job) is S.DONE
 
 
