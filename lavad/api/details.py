@@ -7,11 +7,15 @@ from collections.abc import Collection
 
 from lavad.agent_links.spec_cache import as_admitted
 from lavad.api.slices import Slices
+from lavad.core.language.requirements import gpu
+from lavad.core.language.requirements.gpu import GpuRequirement
+from lavad.core.model import Request
 from lavad.core.model.policy import Policy
 from lavad.core.orders import spec_defaults
 from lavad.core.state.pools import Pools
 from lavad.core.state.records import ArrayRecord, Job
 from lavad.store.store import Store
+from protos.common_pb2 import GpuRequest
 from protos.jobs_pb2 import JobRecord, JobSpec
 
 READ_AT_ONCE = 200  # jobs whose specs are read by one query
@@ -66,6 +70,16 @@ def known_spec(record: Job | ArrayRecord) -> JobSpec:
     )
 
 
+def _show_gpus(spec: JobSpec, request: Request) -> None:
+    """Show each role's GPUs as the scheduler counts them: of its queue, of LSB_GPU_REQ, of rusage[ngpus_physical=]."""
+    if len(spec.roles) != len(request.roles):
+        return  # terms of one compound -R
+    for shown, role in zip(spec.roles, request.roles, strict=True):
+        if role.gpus and shown.gpu.text in gpu.DEFAULTS:
+            wanted = gpu.parse(role.gpu) if role.gpu else GpuRequirement(num=role.gpus, per_task=role.gpus_per_task)
+            shown.gpu.CopyFrom(GpuRequest(num=wanted.num, per_task=wanted.per_task, text=gpu.text_of(wanted)))
+
+
 class Details:
     """Details for the records of one answer, one after the other."""
 
@@ -85,6 +99,7 @@ class Details:
             defaults = spec_defaults(record.shared, queue)
             known = as_admitted(spec, defaults) if spec is not None else known_spec(record)
             known.run_limit_s = record.shared.run_limit_s  # includes the queue's default
+            _show_gpus(known, record.shared.request)
             if self._pools is not None:
                 known.service_class = self._pools.service_class_of(record.shared)
             self._last, self._spec = record.spec_number, known
