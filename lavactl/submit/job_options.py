@@ -39,14 +39,19 @@ def bad(option: str, text: str, expected: str) -> CommandError:
 
 
 def run_limit_s(text: str, option: str = "W") -> int:
-    """Seconds of -W, -We, -c."""
-    minutes, slash, _ = text.partition("/")
-    if slash:
-        raise CommandError(f"-{option} {printable(text)}: limits relative to a host or host model are not supported.")
+    """Seconds of -W, -We, -c. A host or host model behind a slash has no effect: limits are not scaled."""
     try:
-        return units.read_minutes(minutes.strip())
+        return units.read_minutes(text.partition("/")[0].strip())
     except ValueError:
         raise bad(option, text, "[hours:]minutes, such as 90 or 1:30") from None
+
+
+def unscaled_note(option: str, text: str) -> str:
+    """Remark on a limit that names a host or host model; empty for any other."""
+    host = text.partition("/")[2].strip()
+    return (
+        f"-{option}: /{printable(host)} has no effect: limits are never scaled by a host's CPU factor" if host else ""
+    )
 
 
 def warning_time_s(text: str) -> int:

@@ -215,7 +215,7 @@ def submission_of(line: Options, io: "Io") -> Submission:
         spec.name = line.words[0]
     limit(spec, choices, io)
     request(spec, choices, io)
-    notes += [*mail_notes(choices, io), *unit_notes(choices, io)]
+    notes += [*mail_notes(choices, io), *unit_notes(choices, io), *unscaled_notes(choices)]
     submission = Submission(check_text(spec), notes, "K" in choices, "BSUB_QUIET" in io.environ, by_default)
     take_outcome(submission, ran)
     spec.success_exit_values = job_options.success_values(spec, io.environ)
@@ -520,6 +520,12 @@ def limit(spec: messages.JobSpec, choices: Choices, io: "Io") -> None:
         for name, soft in io.process_limits:
             if name not in given:
                 spec.rlimits.add(name=name, soft=soft)
+
+
+def unscaled_notes(choices: Choices) -> list[str]:
+    """Remarks on limits that name a host or host model."""
+    given = [(option, choices.value(option)) for option in ("W", "We", "c")]
+    return [note for option, text in given if text and (note := job_options.unscaled_note(option, text))]
 
 
 def unit_notes(choices: Choices, io: "Io") -> list[str]:

@@ -448,11 +448,15 @@ QUEUE: Table = {
 SECTIONS: Mapping[str, Table | Ignored] = {"Queue": QUEUE}
 
 
-def warn_of_container(row: Row, site: Site) -> None:
-    """Warn of a container in which lava cannot keep the jobs."""
+def warn_of_jobs(row: Row, site: Site) -> None:
+    """Warn of a container in which lava cannot keep the jobs, and of limits that are to be scaled."""
     cell = row.get("CONTAINER")
     if cell is not None and cell.text:
         site.warn(cell, f"CONTAINER: {IN_NO_CONTAINER}")
+    for name in ("RUNLIMIT", "CPULIMIT"):
+        cell = row.get(name)
+        if cell is not None and "/" in cell.text:
+            site.warn(cell, f"{name} = {cell.text}: the host has no effect: limits are never scaled by CPU factors")
 
 
 def threshold_of(name: str, site: Site) -> Honoured | None:
@@ -487,7 +491,7 @@ def read_queues(document: Document, site: Site, plain: Fields) -> tuple[Queue, .
         check_absolute(queue, "fairshare.queues" in found[name], named[name], site)
     _preempt(queues, found, named, site)
     for row in named.values():
-        warn_of_container(row, site)
+        warn_of_jobs(row, site)
     return tuple(queues.values())
 
 

@@ -20,6 +20,7 @@ FLOW = frozenset({"ada", "bea", "cai"})
 def _site() -> Policy:
     found = loaded(SITE)
     assert said(found) == [
+        "lsb.queues:18: RUNLIMIT = 4:00 72:00/skylake: the host has no effect: limits are never scaled by CPU factors",
         "lsb.resources:30: Begin ReservationUsage: the section has no effect: RESOURCE_RESERVE_PER_TASK does it, or a "
         "rusage with /job, /task or /host",
     ]

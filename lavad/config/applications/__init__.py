@@ -13,7 +13,7 @@ from lavad.config.queues import (
     around_rule,
     part,
     preexec_retries,
-    warn_of_container,
+    warn_of_jobs,
 )
 from lavad.config.site import Fields, Honoured, Ignored, Site, Table, check_sections, missed, required, sets
 from lavad.config.values import Wrong
@@ -110,7 +110,7 @@ def read_applications(document: Document, site: Site) -> dict[str, Application]:
             name, fields = required(row, "NAME", section, site), site.read(row, APPLICATION)
             if name and _is_new(name, found, row, site):
                 found[name] = _application(fields, _written(row))
-                warn_of_container(row, site)
+                warn_of_jobs(row, site)
                 if not found[name].checkpoints.directory:
                     _warn_of_no_directory(row, site)
     return found
