@@ -6,7 +6,8 @@ ABSENT = {
     "lseligible": "not supported yet.",
     "bimages": "images of containers on hosts are not listed.",
     **dict.fromkeys(("bclusters", "bgpinfo", "bqc"), "there is one cluster: no jobs are forwarded to others."),
-    "bconf": "the files are edited, and take effect with badmin reconfig.",
+    "bconf": "the files are edited: badmin ckconfig checks them, badmin reconfig takes them on while jobs run, and "
+    "badmin mbdhist tells by whom and when; badmin hghostadd, qopen and their like change groups and queues at once.",
     "bdata": "there is no data manager; lavactl stage copies files to where a job runs.",
     "battr": "attributes of hosts are not supported; lsf.shared names resources of hosts.",
     "bentags": "tags for energy are not supported.",

@@ -31,6 +31,9 @@ class HealthSettings(NamedTuple):
     share: float = 0.1  # of all hosts at once
 
 
+ANY_HOST = "all"  # of LAVA_ADMIN_HOSTS
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings that the master needs to start."""
@@ -42,7 +45,7 @@ class Settings:
     database: str
     state_dir: Path
     administrators: frozenset[str]
-    administration_hosts: frozenset[str]
+    administration_hosts: frozenset[str]  # named ones
     master_host: str = field(default_factory=socket.gethostname)
     heartbeat_s: float = 5.0
     usage_interval_s: float = 5.0
@@ -50,6 +53,7 @@ class Settings:
     sweep_interval_s: float = 3600.0
     task_patience_s: float = 300.0
     lsf_directory: str = ""  # LAVA_LSF_DIR: directory of LSF's files, if not that of lava.conf
+    administers_anywhere: bool = False  # LAVA_ADMIN_HOSTS names all
     extra: dict[str, str] = field(default_factory=dict)
 
     def policy(self) -> Policy:
@@ -233,7 +237,8 @@ def read_settings(directory: Path) -> Settings:
         database=conffile.secret(values, "LAVA_DATABASE", directory) or f"sqlite:///{values['LAVA_STATE_DIR']}/lava.db",
         state_dir=Path(values["LAVA_STATE_DIR"]),
         administrators=frozenset(values.get("LAVA_ADMINISTRATORS", "root").split()),
-        administration_hosts=listed or login_hosts | {socket.gethostname()},
+        administration_hosts=(listed - {ANY_HOST}) or login_hosts | {socket.gethostname()},
+        administers_anywhere=ANY_HOST in listed,
         heartbeat_s=_seconds(path, values, "LAVA_HEARTBEAT", 5.0),
         usage_interval_s=_seconds(path, values, "LAVA_USAGE_INTERVAL", 5.0),
         terminate_interval_s=_seconds(path, values, "LAVA_TERMINATE_INTERVAL", 10.0),

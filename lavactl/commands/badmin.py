@@ -68,11 +68,12 @@ KINDS["mbdrestart"] = {
     **dict.fromkeys("ps", Ignored(FLAG, "the master answers requests while it reads the files.")),
 }
 GRAMMARS = {name: Grammar(f"badmin {name}", USAGE, kinds) for name, kinds in KINDS.items()}
-_SERVICE = "lava-agent is a service of each host; start, stop or restart that one, jobs run on."
+SERVICE_VERBS = {"startup": "start", "shutdown": "stop", "restart": "restart"}
+_SERVICE = "lava-agent is a service of each host; as root there: systemctl {} lava-agent. Jobs run on."
 # Subcommands of LSF that are refused, with the reason.
 REFUSED = {
     "security": "badmin showconf mbd shows the settings; passwords and keys are none of LSF's.",
-    **dict.fromkeys(("hrestart", "hshutdown", "hstartup"), _SERVICE),
+    **{f"h{what}": _SERVICE.format(verb) for what, verb in SERVICE_VERBS.items()},
     **dict.fromkeys(
         ("mbddebug", "sbddebug", "schddebug", "mbdtime", "sbdtime", "schdtime"),
         "the daemons have no debug classes to be set.",

@@ -33,17 +33,18 @@ GRAMMARS = {
     "help": Grammar("lsadmin help", USAGE, {}),
     "quit": Grammar("lsadmin quit", USAGE, {}),
 }
+SERVICE_VERBS = {"startup": "start", "shutdown": "stop", "restart": "restart"}
 _SERVICE = (
-    "lava-agent, which is LIM and RES in one, is a service of each host: use its service manager there; jobs run on."
+    "lava-agent is LIM and RES in one, a service of each host; as root there: systemctl {} lava-agent. Jobs run on."
 )
 # Subcommands of LSF that are refused, with the reason.
 REFUSED = {
     "expire": "a host is removed by badmin hremove, and none by itself.",
-    **dict.fromkeys(
-        ("limstartup", "limshutdown", "limrestart", "resstartup", "resshutdown", "resrestart", "lsfstartup",
-         "lsfshutdown", "lsfrestart"),
-        _SERVICE,
-    ),
+    **{
+        f"{part}{what}": _SERVICE.format(verb)
+        for part in ("lim", "res", "lsf")
+        for what, verb in SERVICE_VERBS.items()
+    },
     **dict.fromkeys(
         ("limdebug", "limtime", "resdebug", "restime"), "lava-agent has no debug classes and no timing levels."
     ),

@@ -36,8 +36,8 @@ async def agent_host(context: Context) -> str:
 async def caller(context: Context, settings: Settings, starts_jobs: bool = False) -> Caller:
     """Return the user that an agent vouches for; abort the call if there is none.
 
-    With ``starts_jobs`` root is accepted only from the hosts listed for administrators: a compromised agent must not
-    become root on all other hosts.
+    With ``starts_jobs`` root is accepted only from the hosts named for administrators: a compromised agent must not
+    become root on all other hosts. That all hosts are listed names none.
     """
     host = await agent_host(context)
     metadata = dict(context.invocation_metadata() or ())
@@ -57,5 +57,5 @@ async def caller(context: Context, settings: Settings, starts_jobs: bool = False
     if starts_jobs and uid == 0 and host not in settings.administration_hosts:
         await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"Root may not submit or modify jobs from {host}.")
     is_named = user in settings.administrators
-    is_listed = host in settings.administration_hosts
+    is_listed = settings.administers_anywhere or host in settings.administration_hosts
     return Caller(user, uid, is_named and is_listed, gid, host, is_named and not is_listed)

@@ -1,6 +1,7 @@
 """Caller identification by the master: root only from administrative hosts, and no caller without a valid name."""
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from lavad.api import identity
 from lavad.core.commands import Caller
-from lavad.settings import Settings
+from lavad.settings import Settings, read_settings
 from protos.wire import CALLER_GID, CALLER_UID, CALLER_USER
 
 SETTINGS = Settings(
@@ -38,10 +39,10 @@ class Context:
         raise Aborted(code, text)
 
 
-def caller(host: str, user: str, uid: str, starts_jobs: bool = True) -> Caller:
+def caller(host: str, user: str, uid: str, starts_jobs: bool = True, settings: Settings = SETTINGS) -> Caller:
     """Caller as identified by the master."""
     context: Any = Context(host, user, uid)
-    return asyncio.run(identity.caller(context, SETTINGS, starts_jobs))
+    return asyncio.run(identity.caller(context, settings, starts_jobs))
 
 
 def test_root_starts_jobs_from_listed_hosts_only() -> None:
@@ -53,6 +54,20 @@ def test_root_starts_jobs_from_listed_hosts_only() -> None:
         caller("node7", "toor", "0")
     assert not caller("node7", "root", "0", starts_jobs=False).is_administrator
     assert not caller("node7", "ann", "1000").is_administrator
+
+
+def test_a_site_may_let_administrators_work_on_every_host(tmp_path: Path) -> None:
+    """LAVA_ADMIN_HOSTS=all; root still submits from the named and the default hosts only."""
+    text = f"LAVA_LISTEN=x:1\nLAVA_ENROL_LISTEN=x:2\nLAVA_STATE_DIR={tmp_path}\nLAVA_ADMINISTRATORS=root ann\n"
+    (tmp_path / "lava.conf").write_text(f"{text}LAVA_ADMIN_HOSTS=all login\n")
+    settings = read_settings(tmp_path)
+    assert caller("node7", "ann", "1000", settings=settings).is_administrator
+    assert not caller("node7", "eve", "1001", settings=settings).is_administrator
+    assert caller("login", "root", "0", settings=settings).is_administrator
+    with pytest.raises(Aborted, match="Root may not submit"):
+        caller("node7", "root", "0", settings=settings)
+    (tmp_path / "lava.conf").write_text(f"{text}LAVA_LOGIN_HOSTS=front\nLAVA_ADMIN_HOSTS=all\n")
+    assert read_settings(tmp_path).administration_hosts == {"front", socket.gethostname()}
 
 
 @pytest.mark.parametrize(
