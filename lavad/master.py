@@ -45,6 +45,7 @@ from lavad.engine import Engine
 from lavad.gc_tuning import collect_seldom
 from lavad.health import Health
 from lavad.health_checks import HealthChecks
+from lavad.job_exceptions import JobExceptions
 from lavad.pacer import Pacer
 from lavad.settings import Settings, read_settings
 from lavad.store.disk_reserve import DiskReserve
@@ -179,6 +180,8 @@ class Master:
         self.engine.listeners += [self.watchers.notify, _warn_of_hosts]
         self.health_checks = HealthChecks(self.cluster, self.links, self.settings.health_checks())
         self.engine.listeners.append(self.health_checks.notify)
+        self.job_exceptions = JobExceptions(self.cluster, self._serverdir)
+        self.engine.listeners.append(self.job_exceptions.notify)
         self.engine.listeners += [HostLog(self.cluster).notify, self.adoption.notify]
 
     def _follow(self, loaded: Loaded) -> None:
@@ -282,6 +285,9 @@ class Master:
         known = self.cluster.hosts.get(host)
         return host in self.links.outboxes and known is not None and not known.is_silent
 
+    def _serverdir(self) -> str:
+        return self.installation.settings.get("LSF_SERVERDIR", "")
+
     def _excuse_silence(self, late_s: float) -> None:
         """Exclude a delay of this process (stopped, busy, clock set) from the silence of hosts."""
         if late_s > LATE_S:
@@ -304,6 +310,7 @@ class Master:
                     self.engine.post([c.Tick(), c.EndLeases()])
                     self.pacer.wake()
                     self.engine.post(self.health_checks.look(self.clock()))
+                    self.job_exceptions.look(self.clock())
                 enforce_trust()
             except Exception:
                 log.exception("tick=failed")

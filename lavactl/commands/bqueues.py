@@ -35,6 +35,7 @@ GRAMMAR = Grammar(
 HEADER = "QUEUE_NAME      PRIO     STATUS      MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP"
 LONG_HEADER = "PRIO NICE STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN SSUSP USUSP  RSV"
 SEPARATOR = "-" * 78
+EXCEPTION_HEADER = "            OVERRUN(min) UNDERRUN(min) IDLE(cputime/runtime)"
 # Printed on lines of their own, in this order; the rest of a queue's parameters follow.
 FIRST = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "REQUEUE_EXIT_VALUES", "RES_REQ")
 SHOWN_ABOVE = frozenset(("NICE", "PRIORITY", "DESCRIPTION", "QUEUE_NAME", "UJOB_LIMIT", "PJOB_LIMIT", "HJOB_LIMIT",
@@ -181,11 +182,21 @@ def long_text(queue: cluster_pb2.QueueRecord, whole_tree: bool = False) -> str:
         lines += ["", f"SCHEDULING POLICIES:  {clean(known['POLICIES'])}"]
     lines += absolute.queue_lines(queue)
     lines += share_lines(queue, whole_tree)
+    lines += exception_lines(known)
     for name in ("RUN_WINDOW", "DISPATCH_WINDOW"):
         if known.get(name):
             lines += ["", f"{name}:  {clean(known[name])}"]
     lines.append("")
     return "\n".join(lines + last_lines(queue, known)) + "\n"
+
+
+def exception_lines(known: dict[str, str]) -> list[str]:
+    """Thresholds of job exceptions, as far as there are any; they are shown nowhere else then."""
+    thresholds = [clean(known.pop(name, "")) for name in ("JOB_OVERRUN", "JOB_UNDERRUN", "JOB_IDLE")]
+    if not any(thresholds):
+        return []
+    header, row = EXCEPTION_HEADER, "".join(f"{value or MISSING:>14}" for value in thresholds)
+    return ["", "JOB EXCEPTION PARAMETERS", header, f" Threshold{row}"]
 
 
 def last_lines(queue: cluster_pb2.QueueRecord, known: dict[str, str]) -> list[str]:

@@ -29,7 +29,6 @@ WAITING = (messages.PEND, messages.PSUSP)
 ABSENT = {
     "esub": 20, "kill_reason": 50, "kill_issue_host": 50, "resume_reason": 50,
     "licproject": 20,
-    "exception_status": 16,
     "hrusage": 50, "network_req": 15, "block": 5, "cpu_peak": 10, "forward_cluster": 15,
     "forward_time": 15, "srcjobid": 8, "dstjobid": 8, "source_cluster": 15, "container_name": 20, "image": 20,
     "ctxuser": 7, "plan_start_time": 20, "plan_finish_time": 20,
@@ -84,6 +83,7 @@ def readers(short: bool, now: float) -> "dict[str, tuple[int, Reader]]":
         "pend_time": (12, lambda job: str(pending_s(job, now))),
         "ependtime": (12, lambda job: str(pending_s(job, now))),
         "run_time": (15, lambda job: f"{run_s(job, now)} second(s)"),
+        "exception_status": (16, lambda job: " ".join(job.exceptions)),
         "idle_factor": (11, lambda job: idle_factor(job, now)),
         "cpu_efficiency": (10, lambda job: cpu_efficiency(job, now)),
     }

@@ -111,7 +111,7 @@ FIELDS = {
         "31 load_bounds LoadBound*, 32 share_account s, 33 tasks TaskState*, 34 restarts u, 45 gpus GpuUsage*, "
         "46 warnings JobNote*, 48 autoscale_error s, 50 progress Progress, 60 outlook Outlook, 61 hangs_since d, "
         "62 inactive_s d, 63 stacks s*, 64 unused_hosts UnusedHost*, 140 post u, 141 posted_at d, "
-        "150 messages JobMessage*, 190 absolute AbsolutePriority"
+        "150 messages JobMessage*, 190 absolute AbsolutePriority, 200 exceptions s*"
     ),
     "JobColumns": (
         "1 kinds JobRecord*, 2 names s*, 3 job u*, 4 index u*, 5 submit_time d*, 6 kind u*, 7 name u*, 8 ended u*, "

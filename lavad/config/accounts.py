@@ -54,7 +54,7 @@ class Accounts:
         if not self.egroup_dir or not os.access(program, os.X_OK):
             raise NoEgroup("(!) takes an executable egroup in LSF_SERVERDIR of lsf.conf, and there is none")
         real = program.resolve()
-        if not all(map(_is_safe, (real, real.parent, program.parent))):
+        if not all(map(is_safe, (real, real.parent, program.parent))):
             raise Wrong(f"{program} is not run: another user than root and lavad's own may change it")
         try:
             done = subprocess.run(
@@ -75,7 +75,7 @@ class Accounts:
         return done.stdout.split()
 
 
-def _is_safe(path: Path) -> bool:
+def is_safe(path: Path) -> bool:
     """Return True if only root and this process's user may write the file, which runs with lavad's rights."""
     facts = path.stat()
     return facts.st_uid in (0, os.geteuid()) and not facts.st_mode & 0o022

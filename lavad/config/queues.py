@@ -20,6 +20,7 @@ from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model.gpu_use import GpuIdleRule
 from lavad.core.model.priorities.job_order import JobOrder
 from lavad.core.model.reasons import Refused
+from lavad.core.model.rules.exceptions import ExceptionRule
 from lavad.core.model.rules.names import Names
 from lavad.core.model.rules.queues import AroundJob, JobDefaults, Queue
 from lavad.core.model.rules.resources import ResourceKind
@@ -30,6 +31,7 @@ _RESERVE = re.compile(r"MAX_RESERVE_TIME\s*\[\s*(\d{1,9})\s*\]\s*$", re.IGNORECA
 INDICES = ("r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem")
 ALIASES = {"cpu": "r1m", "idle": "it", "login": "ls", "swap": "swp"}
 DEFAULT_QUEUE = "default"
+_EXCEPTION = "[exception](../howto/daily-operation.md#exceptions-of-jobs)"
 
 
 def _requirement(text: str, site: Site) -> Fields:
@@ -436,8 +438,13 @@ QUEUE: Table = {
     **dict.fromkeys(("RESRSV_LIMIT", "MAX_JOB_PREEMPT", "JOB_SIZE_LIST", "NODELIST", "SLOT_POOL", "SLOT_SHARE",
                      "MAX_SLOTS_IN_POOL"),
                     missed("no such policy")),
-    **dict.fromkeys(("JOB_OVERRUN", "JOB_IDLE", "JOB_UNDERRUN", "ELIGIBLE_PEND_TIME_LIMIT", "PEND_TIME_LIMIT"),
-                    missed("no exceptions are raised")),
+    "JOB_OVERRUN": sets("exceptions.overrun_s", lambda text: float(v.minutes_s(text)[0]),
+                        f"`[hours:]minutes` that a job may run before it is an {_EXCEPTION}"),
+    "JOB_UNDERRUN": sets("exceptions.underrun_s", lambda text: float(v.minutes_s(text)[0]),
+                         "`[hours:]minutes`: a job that fails sooner is told to eadmin"),
+    "JOB_IDLE": sets("exceptions.idle_factor", lambda text: v.decimal(text, 0.0, 1.0),
+                     f"CPU time over run time, less of which makes a running job an {_EXCEPTION}"),
+    **dict.fromkeys(("ELIGIBLE_PEND_TIME_LIMIT", "PEND_TIME_LIMIT"), missed("no job is told to wait too long")),
     "INTERRUPTIBLE_BACKFILL": missed("backfilled jobs are not killed"),
     "RESIZABLE_JOBS": missed("a job is resizable if it says so: bsub -ar"),
     "RESIZE_NOTIFY_CMD": missed("a resizable job says what is to be run: bsub -rnc"),
@@ -544,7 +551,11 @@ def _queue_of(fields: Fields) -> Queue:
         own["fairshare"] = Fairshare(**{**fairshare, "queues": (fields["name"], *fairshare.get("queues", ()))})
     around = around_rule(fields)
     return Queue(
-        **own, gpu_idle=gpu_idle_rule(fields), around=around, defaults=JobDefaults(**defaults, rlimits=rlimits)
+        **own,
+        gpu_idle=gpu_idle_rule(fields),
+        around=around,
+        defaults=JobDefaults(**defaults, rlimits=rlimits),
+        exceptions=ExceptionRule(**part(fields, "exceptions.")),
     )
 
 

@@ -83,6 +83,7 @@ class Cluster:
         self.limits = Limits(policy, self.table)
         self.shares = Shares(policy)
         self.budgets = Budgets(policy)
+        self.exceptions_due = 0.0  # when exceptions of running jobs are looked for next
         self.absolute = AbsolutePriorities(policy)
         self.charges: Paged[Charge] = Paged()  # charges of attempts that their jobs have not left
         self.charged: dict[str, Account] = {}  # share accounts by path with usage that is not stored yet

@@ -24,7 +24,7 @@ def test_what_a_clouds_scripts_set_is_not_called_unknown(tmp_path: Path) -> None
     queue = "Begin Queue\nQUEUE_NAME = q\nDATA_TRANSFER = Y\nHOSTLIMIT_PER_JOB = 2\nEnd Queue\n"
     found = loaded(tmp_path, {"lsf.conf": conf.replace(" ", "\n"), "lsb.params": parameters, "lsb.queues": queue})
     assert said(found) == [
-        "lsb.params:2: EXTEND_JOB_EXCEPTION_NOTIFY: it has no effect: no exceptions are raised",
+        "lsb.params:2: EXTEND_JOB_EXCEPTION_NOTIFY: it has no effect: eadmin is told the same of each exception",
         "lsb.params:3: ORPHAN_JOB_TERM_GRACE_PERIOD: it has no effect: orphans end at once",
         "lsb.queues:3: DATA_TRANSFER: it has no effect: no Data Manager",
         "lsb.queues:4: HOSTLIMIT_PER_JOB: it has no effect: a job may be spread over any number of hosts",

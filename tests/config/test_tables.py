@@ -150,6 +150,9 @@ QUEUE: dict[str, Case] = {
     "JOB_ACTION_WARNING_TIME": ("1:02", {"warning_time_s": 3720.0}, ("x", "-1", "s")),
     "JOB_WARNING_ACTION": ("CHKPNT", {"warning_action": "CHKPNT"}, ("SIGSTOP", "SIGKILL")),
     "CONTAINER": text("defaults.container", "docker[image(x:1)]"),
+    "JOB_OVERRUN": ("1:10", {"exceptions.overrun_s": 4200.0}, ("x", "0", "-1")),
+    "JOB_UNDERRUN": ("2", {"exceptions.underrun_s": 120.0}, ("x", "0", "-1")),
+    "JOB_IDLE": ("0.10", {"exceptions.idle_factor": 0.1}, ("x", "1.5", "-1")),
     "MIG": ("0", {"migration_s": 0.0}, ("x", "-1", "1.5", "30 min")),
     "CHKPNT": ("saved 10", {"checkpoints": CheckpointTerms("saved", 600.0)}, ("$HOME/a", "a x", "a -1", "a 1 2", "%J")),
     "TERMINATE_WHEN": ("WINDOW LOAD", {"terminate_when": frozenset({"WINDOW", "LOAD"})}, ("NEVER",)),
@@ -200,6 +203,8 @@ PARAMETERS: dict[str, Case] = {
     **FACTORS,
     "GLOBAL_EXIT_RATE": number("global_exit_rate"),
     "JOB_EXIT_RATE_DURATION": ("2", {"exit_rate_period_s": 120.0}, ("0", "x")),
+    "DETECT_IDLE_JOB_AFTER": ("10", {"idle_after_s": 600.0}, ("x", "-1")),
+    "EADMIN_TRIGGER_DURATION": ("5", {"exceptions_told_every_s": 300.0}, ("0", "x")),
     "EXIT_RATE_TYPE": ("jobexit JOBINIT", {"exit_rate_types": frozenset({"JOBEXIT", "JOBINIT"})}, ("", "JOBS")),
 }  # fmt: skip
 HOST: dict[str, Case] = {

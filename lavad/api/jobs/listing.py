@@ -24,6 +24,7 @@ from lavad.core.model.gpu_use import GpusByHost
 from lavad.core.model.progress import Progress
 from lavad.core.model.ranges import Ranges
 from lavad.core.model.reasons import PendingReason
+from lavad.core.model.rules.exceptions import EXCEPTIONS
 from lavad.core.model.rules.names import NONE, Names
 from lavad.core.model.rules.queues import Threshold
 from lavad.core.model.usage import NO_ONE, HostUsage, JobUsage, gpus_of_attempt, of_attempt
@@ -551,6 +552,7 @@ def _set_progress(message: common_pb2.Progress, progress: Progress) -> None:
 
 
 def _add_activity(message: jobs_pb2.JobRecord, attempt: Attempt) -> None:
+    message.exceptions.extend(about for _, about, _ in attempt.warnings if about in EXCEPTIONS)
     hang = attempt.activity.hang
     if hang is not None:
         message.hangs_since, message.inactive_s = hang.since, hang.inactive_s

@@ -21,7 +21,7 @@ _AS_WRITTEN = ("USERS", "HOSTS", "ADMINISTRATORS", "PRE_EXEC", "POST_EXEC", "HOS
                "PREEXEC_EXCLUDE_HOST_EXIT_VALUES",
                "REQUEUE_EXIT_VALUES", "RES_REQ", "GPU_REQ", "RUN_WINDOW", "DISPATCH_WINDOW", "STOP_COND",
                "RESUME_COND", "JOB_STARTER", "JOB_CONTROLS", "TERMINATE_WHEN", "FAIRSHARE_QUEUES", "QUEUE_GROUP",
-               "LAVA_BACKFILL_DEPTH", "LAVA_JOB_ORDER")  # fmt: skip
+               "JOB_OVERRUN", "JOB_UNDERRUN", "JOB_IDLE", "LAVA_BACKFILL_DEPTH", "LAVA_JOB_ORDER")  # fmt: skip
 
 
 def queue_record(cluster: Cluster, queue: Queue, now: float, more: Sequence[Beyond] = ()) -> pb.QueueRecord:

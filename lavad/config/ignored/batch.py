@@ -18,7 +18,7 @@ PARAMETERS: Table = {
                      "MAX_EVENT_STREAM_FILE_NUMBER", "LSB_STOP_ASKING_LICENSES_TO_LS"), _EGO),
     **dict.fromkeys(("MC_PENDING_REASON_PKG_SIZE", "MC_PENDING_REASON_UPDATE_INTERVAL", "MC_SORT_BY_SUBMIT_TIME",
                      "FWD_JOB_FACTOR", "NQS_QUEUES_FLAGS", "NQS_REQUESTS_FLAGS"), _CLUSTERS),
-    **dict.fromkeys(("DETECT_IDLE_JOB_AFTER", "EXTEND_JOB_EXCEPTION_NOTIFY"), missed("no exceptions are raised")),
+    "EXTEND_JOB_EXCEPTION_NOTIFY": missed("eadmin is told the same of each exception"),
     **dict.fromkeys(("MAX_PROTOCOL_INSTANCES", "STRIPING_WITH_MINIMUM_NETWORK"),
                     missed("no scheduler of another vendor's machines")),
     "AC_JOB_DISPATCH_DELAY_TIME": missed("hosts are never deployed for a job"),

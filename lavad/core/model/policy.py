@@ -81,6 +81,8 @@ class Policy:
     user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # users, groups, "default"
     each_user_rules: Mapping[str, UserRule] = field(default_factory=dict)  # group -> the row of ``group@``
     limits: tuple[Limit, ...] = ()
+    idle_after_s: float = 1200.0  # DETECT_IDLE_JOB_AFTER: run time before a job may be idle
+    exceptions_told_every_s: float = 60.0  # EADMIN_TRIGGER_DURATION
     budgets: tuple[Budget, ...] = ()
     gpu_requirement: str = ""  # LSB_GPU_REQ
     gpu_idle: GpuIdleRule = GPU_IDLE

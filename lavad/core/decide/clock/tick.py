@@ -13,6 +13,7 @@ from lavad.core.cluster import FINISHED_KEPT, Cluster
 from lavad.core.decide.activity import hang_events
 from lavad.core.decide.clock.advance_reservations import next_turn, turn_events
 from lavad.core.decide.clock.budgets import budget_events
+from lavad.core.decide.clock.exceptions import exception_events
 from lavad.core.decide.clock.exit_rates import exit_rate_events
 from lavad.core.decide.clock.host_locks import expired_locks
 from lavad.core.decide.clock.load_thresholds import load_events
@@ -163,5 +164,6 @@ LATER = (
     autoscale_by_queue,
     hang_events,
     budget_events,
+    exception_events,
     _forget_finished,
 )

@@ -8,6 +8,7 @@ from lavad.core.model.checkpoints import NO_TERMS, CheckpointTerms
 from lavad.core.model.gpu_use import NO_GPU_IDLE_RULE, GpuIdleRule
 from lavad.core.model.priorities.absolute import AbsolutePriority
 from lavad.core.model.priorities.job_order import JobOrder
+from lavad.core.model.rules.exceptions import NO_EXCEPTIONS, ExceptionRule
 from lavad.core.model.rules.names import ALL, Names
 from lavad.core.model.rules.users import Fairshare
 from lavad.core.model.windows import Window
@@ -157,6 +158,7 @@ class Queue:
     around: AroundJob = NO_COMMANDS
     checks: QueueChecks = NO_CHECKS  # HEALTH_CHECKS
     checkpoints: CheckpointTerms = NO_TERMS  # CHKPNT
+    exceptions: ExceptionRule = NO_EXCEPTIONS
     migration_s: float | None = None  # MIG: suspended jobs migrate after that time; None: they do not
     written: tuple[tuple[str, str], ...] = ()  # settings as written, groups with a slash, for display
     application: str = ""  # the application profile that its settings are combined with
