@@ -8,6 +8,7 @@ with the threads of gRPC must never fork, and a process that only forks others w
 import asyncio
 import contextlib
 import gc
+import logging
 import os
 import site
 import socket
@@ -20,6 +21,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import lavad
+
+log = logging.getLogger(__name__)
 
 
 class Forked:
@@ -125,6 +128,19 @@ def take_name(name: str) -> None:
     """Name this process for `ps`, `top` and `pgrep`: a forked one has the command line of the master."""
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text(name, encoding="ascii")
+
+
+def give_way(nice: int) -> None:
+    """Lower the priority of this process, and of its session where the kernel shares processors among sessions.
+
+    Where the system refuses, its work is done all the same, at the master's priority, and the log says so.
+    """
+    try:
+        os.nice(nice)
+    except OSError as error:
+        log.error("priority=not_lowered reason=%r", f"{error.strerror}: the service must allow setpriority.")
+    with contextlib.suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(nice), encoding="ascii")
 
 
 def _execute(module: str, descriptor: int) -> subprocess.Popen[bytes]:

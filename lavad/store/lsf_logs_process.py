@@ -174,7 +174,7 @@ def main(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it ends when the master does, never before
     logs.start_logging()
-    os.nice(NICE)
+    child_process.give_way(NICE)
     with socket.socket(fileno=descriptor) as link:
         try:
             Service(link).run()

@@ -1,6 +1,7 @@
 """A child process: forked before it is needed or executed, and its end, its own or by force."""
 
 import asyncio
+import errno
 import json
 import os
 import select
@@ -126,3 +127,27 @@ main.main([])
 """
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "1 False 3\n")
+
+
+def test_a_process_that_may_not_give_way_works_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A sandbox without setpriority ended the reader and the writer of LSF's logs; now it is an error in the log."""
+
+    def refuse(increment: int) -> int:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "nice", refuse)
+    monkeypatch.setattr(child_process.Path, "write_text", lambda *words, **more: 0)
+    child_process.give_way(5)
+    assert "priority=not_lowered reason='Operation not permitted: the service must allow setpriority.'" in caplog.text
+
+
+@pytest.mark.slow
+def test_a_process_gives_way() -> None:
+    """Its priority is lower by so much."""
+    code = (
+        "import os; from lavad.store.child_process import give_way; a = os.nice(0); give_way(3); print(os.nice(0) - a)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "3\n"

@@ -4,7 +4,6 @@ Started as a program by ``reader.HistoryReader``, with its end of a socket pair;
 It only reads the database, at a lower priority than the master's.
 """
 
-import contextlib
 import gc
 import logging
 import marshal
@@ -14,7 +13,6 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -153,20 +151,13 @@ _WORDS: dict[str, Callable[..., None]] = {
 }
 
 
-def _give_way() -> None:
-    """Lower the priority of this process, and of its session where the kernel shares processors among sessions."""
-    os.nice(NICE)
-    with contextlib.suppress(OSError):
-        Path("/proc/self/autogroup").write_text(str(NICE), encoding="ascii")
-
-
 def main(descriptor: int) -> None:
     """Serve the master at the other end of this socket."""
     child_process.take_name("lavad-reader")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it ends when the master does, never before
     logs.start_logging()
-    _give_way()
+    child_process.give_way(NICE)
     with socket.socket(fileno=descriptor) as link:
         try:
             Service(link).run()
