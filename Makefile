@@ -57,7 +57,7 @@ test: $(READY)
 
 test-real-hosts: $(READY)
 	@packaging/real-hosts-prerequisites.sh
-	@LAVA_REAL_HOSTS=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 tests/real_hosts
+	@LAVA_REAL_HOSTS=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n 2 --dist loadfile tests/real_hosts
 
 # Each in a virtual environment of its own under .cache, made at the first run: about 8 GB for all, and half an hour to
 # build Horovod. What cannot be had is named at the end.

@@ -1,7 +1,8 @@
-"""docs/howto/real-hosts.md, followed word by word on three booted hosts: master, n001 and n002.
+"""docs/howto/real-hosts.md, followed word by word on three booted hosts: master, n001 and n002; then every command.
 
-Two things are not as typed: "every host" is installed once and copied, and `ssh` and `scp` to a host are carried out by
-the test, since the hosts have no keys for each other. Takes minutes: `make test-real-hosts`.
+A module for each release of Debian takes these tests over; the units are those that are shipped. Two things of the page
+are not as typed: "every host" is installed once and copied, and `ssh` and `scp` to a host are carried out by the test,
+since the hosts have no keys for each other. Takes minutes: `make test-real-hosts`.
 """
 
 import os
@@ -11,13 +12,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.real_hosts import containers
-from tests.real_hosts.containers import FOREIGN, USER, Host
+from tests.real_hosts import containers, tour
+from tests.real_hosts.containers import FOREIGN, USER, Host, Release
 from tests.real_hosts.page import Block, blocks
 
 PAGE = containers.REPOSITORY / "docs" / "howto" / "real-hosts.md"
 NAMES = ("master", "n001", "n002")
 NEEDED = ("debootstrap", "systemd-nspawn", "ip", "nsenter")
+CHILDREN = ("lavad-lsf-logs", "lavad-reader", "lavad-writer")
 LEAVING = "A host that leaves, and one that comes back"
 
 
@@ -70,12 +72,16 @@ def page() -> list[Block]:
 
 
 @pytest.fixture(scope="module")
-def site(page: list[Block], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Three hosts on which every command before a host's removal has been typed."""
-    place = tmp_path_factory.mktemp("real-hosts")
+def site(request: pytest.FixtureRequest, page: list[Block], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Three hosts of the release on which every command before a host's removal has been typed."""
+    release: Release = request.module.RELEASE
+    place = tmp_path_factory.mktemp(release.name)
     everywhere = "".join(block.text for block in page if block.place == "every host")
     assert "pip install" in everywhere
-    with containers.image(place / "image", everywhere) as layer, containers.booted(place, layer, NAMES) as hosts:
+    with (
+        containers.image(place / "image", release, everywhere) as layer,
+        containers.booted(place, release, layer, NAMES) as hosts,
+    ):
         site = Site(hosts)
         for block in page:
             if block.place != "every host" and block.section != LEAVING:
@@ -94,6 +100,13 @@ def until_ok(site: Site, *names: str) -> None:
             return
         assert time.monotonic() < end, rows
         time.sleep(0.5)
+
+
+def journal_of_errors(host: Host, *more: str) -> list[str]:
+    """Lines of lava's units that no sound run has."""
+    lines = host.run(f"journalctl -o cat --no-pager -u lavad -u lava-agent {' '.join(more)}").stdout.splitlines()
+    grave = host.run(f"journalctl -o cat --no-pager -p err -u lavad -u lava-agent {' '.join(more)}").stdout.splitlines()
+    return list(dict.fromkeys([*grave, *(line for line in lines if "level=ERROR" in line or "Traceback" in line)]))
 
 
 def test_the_page_brings_up_a_cluster_that_runs_jobs(site: Site) -> None:
@@ -149,6 +162,42 @@ def test_daemons_restart_and_say_their_version(site: Site) -> None:
     assert "lived" in host.run("cat lives.out", USER).stdout
     for words in ("lavad -V", "lava-agent -V", "lavactl -V"):
         assert host.run(words).stdout.split()[-1][0].isdigit()
+
+
+def test_every_command_does_its_plain_use(site: Site) -> None:
+    """The tour of all commands, by administrator and user; each answers as the tour says."""
+    assert "\n".join(tour.follow(site.hosts, tour.uses())) == ""
+
+
+def test_every_process_of_the_master_serves(site: Site) -> None:
+    """All children of lavad that have a name are there, none of them started anew meanwhile; nothing is amiss."""
+    master = site.hosts["master"]
+    found = master.run("ps -o comm= --ppid $(systemctl show -P MainPID lavad)").stdout.split()
+    assert sorted(found) == sorted(CHILDREN)
+    assert "problem" not in master.run("badmin showstatus").stdout.lower()
+    for host in site.hosts.values():
+        assert host.run("systemctl --failed --no-legend --plain").stdout == ""
+
+
+def test_the_journals_hold_no_error(site: Site) -> None:
+    """No traceback, no line of level ERROR and nothing of an error's priority from any of lava's processes."""
+    wrong = {name: journal_of_errors(host) for name, host in site.hosts.items()}
+    assert {name: lines for name, lines in wrong.items() if lines} == {}
+
+
+def test_a_unit_that_forbids_what_lava_does_is_noticed(site: Site) -> None:
+    """With setpriority taken away again the journal has errors, and histories are answered all the same."""
+    master = site.hosts["master"]
+    place = "/etc/systemd/system/lavad.service.d/planted.conf"
+    since = master.run("date +%s").stdout.strip()
+    master.run(f"printf '[Service]\\nSystemCallFilter=~setpriority\\n' >{place}; systemctl daemon-reload")
+    master.run("systemctl restart lavad")
+    until_ok(site, "n001", "n002")
+    assert site.hosts["n001"].run("bhist -a -u all", USER).stdout
+    said = journal_of_errors(master, f"--since=@{since}")
+    master.run(f"rm {place}; systemctl daemon-reload; systemctl restart lavad")
+    until_ok(site, "n001", "n002")
+    assert any("must allow setpriority" in line for line in said), said
 
 
 def test_a_host_leaves_and_another_comes_back(site: Site, page: list[Block]) -> None:
