@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import pwd
 import signal
 import sys
 from collections.abc import Callable
@@ -47,7 +48,7 @@ from lavad.health import Health
 from lavad.health_checks import HealthChecks
 from lavad.job_exceptions import JobExceptions
 from lavad.pacer import Pacer
-from lavad.settings import Settings, read_settings
+from lavad.settings import Settings, examine
 from lavad.store.disk_reserve import DiskReserve
 from lavad.store.errors import StoreRefused
 from lavad.store.lsf_logs.keeper import LsfLogs, directory_of, rules_of
@@ -86,7 +87,7 @@ class Master:
     async def run(self) -> int:
         """Serve until told to stop, or until nothing can be made durable any more."""
         identity = enrolment.master_identity(self.settings.directory)
-        self.loaded = await asyncio.to_thread(configuration.policy_at_start, self.settings)
+        self.loaded, self.wrong_files = await asyncio.to_thread(configuration.policy_at_start, self.settings)
         self.installation = Installation(self.settings)
         await asyncio.to_thread(self.installation.take, self.loaded)
         self.reserve = DiskReserve(self.settings.state_dir)
@@ -115,7 +116,8 @@ class Master:
         changes = self.store.group_changes()
         if changes or self.loaded.follows_hosts:
             hosts = self.store.host_names()
-            self.loaded = await asyncio.to_thread(configuration.policy_at_start, self.settings, hosts, changes)
+            found = await asyncio.to_thread(configuration.policy_at_start, self.settings, hosts, changes)
+            self.loaded, self.wrong_files = found
         configuration.log_warnings(self.loaded)
 
     async def _open_store(self) -> Store:
@@ -240,8 +242,9 @@ class Master:
         jobs.register(server, job_service)
         enrolment.register(server, trusted)
         configurator = configuration.Configurator(
-            self.engine, self.settings, [agent_service, job_service], self.installation, self.loaded
+            self.engine, self.settings, [agent_service, job_service], self.installation, self.loaded, self.wrong_files
         )
+        self.health.watch("configuration", lambda: configurator.problem)
         cluster_service.register(
             server,
             cluster_service.ClusterService(
@@ -325,17 +328,27 @@ def _warn_of_hosts(events: list[Event]) -> None:
             log.warning("host=closed host=%s reason=%r", event.host, event.comment)
 
 
-def _check_config(settings: Settings) -> int:
+def _check_config(directory: Path) -> int:
     """Print the complaints of ``badmin ckconfig``, for a master that can't start."""
-    loaded = configuration.read_policy(settings)
+    _become_owner(directory)
+    loaded = configuration.read_policy(examine(directory)[0])
     for complaint in loaded.complaints:
         sys.stderr.write(f"{complaint}{'' if complaint.is_fatal else ' (warning)'}\n")
     sys.stderr.write("There are fatal errors.\n" if loaded.errors else "No errors found.\n")
     return 1 if loaded.errors else 0
 
 
+def _become_owner(directory: Path) -> None:
+    """Give up root for the user of the cluster directory, as whom lavad runs: it may read and trust the same."""
+    owner = directory.stat() if os.geteuid() == 0 and directory.exists() else None
+    if owner is not None and owner.st_uid:
+        os.setgroups(os.getgrouplist(pwd.getpwuid(owner.st_uid).pw_name, owner.st_gid))
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
+
+
 async def _run(arguments: argparse.Namespace) -> int:
-    master = Master(read_settings(Path(arguments.conf)), arguments.check, arguments.pid_file)
+    master = Master(configuration.settings_at_start(Path(arguments.conf)), arguments.check, arguments.pid_file)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, master.stopping.set)
@@ -346,8 +359,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the master, or only check its files; return the exit code, not 0 with a sentence on stderr."""
     try:
         if arguments.check_config:
-            return _check_config(read_settings(Path(arguments.conf)))
+            return _check_config(Path(arguments.conf))
         return asyncio.run(_run(arguments))
     except (ConfError, StoreRefused, TrustError, CannotStart, PidFileInUse) as error:
         sys.stderr.write(f"{logs.error_mark(os.environ)}lavad: {error}\n")
+        notify.status(str(error).replace("\n", " "))  # systemctl status shows it until the next start
         return 1

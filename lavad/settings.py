@@ -2,6 +2,7 @@
 
 import shlex
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,56 @@ from lavad.core.model.policy import Policy
 from protos import conffile
 from protos.wire import DEBUGGER, REVOCATION_INTERVAL, REVOCATION_NOTICE, UNUSED_HOST
 
+# All settings; any other name has no effect. Each has its row in docs/reference/ports-and-files.md.
+NAMES = frozenset(
+    {
+        "LAVA_CLUSTER_NAME",
+        "LAVA_MASTER",
+        "LAVA_LISTEN",
+        "LAVA_ENROL_LISTEN",
+        "LAVA_LSF_DIR",
+        "LAVA_DATABASE",
+        "LAVA_DATABASE_FILE",
+        "LAVA_STATE_DIR",
+        "LAVA_ADMINISTRATORS",
+        "LAVA_ADMIN_HOSTS",
+        "LAVA_LOGIN_HOSTS",
+        "LAVA_SOCKET",
+        "LAVA_HEARTBEAT",
+        "LAVA_SILENT_AFTER",
+        "LAVA_FENCE_AFTER",
+        "LAVA_STAGING_TIMEOUT",
+        "LAVA_AVOID_HOST",
+        "LAVA_PREEMPTION",
+        "LAVA_CLAIM_TIMEOUT",
+        "LAVA_TERMINATE_INTERVAL",
+        "LAVA_USAGE_INTERVAL",
+        "LAVA_TASK_PATIENCE",
+        "LAVA_JOB_PROCESSES",
+        "LAVA_TASK_PORTS",
+        "LAVA_KEPT_OUTPUT",
+        "LAVA_UNUSED_HOST",
+        "LAVA_PY_SPY",
+        "LAVA_GPU_CLEAR_TIME",
+        "LAVA_GPU_CLEAR_MEMORY",
+        "LAVA_HEALTH_CHECK",
+        "LAVA_HEALTH_CHECK_INTERVAL",
+        "LAVA_HEALTH_CHECK_LIMIT",
+        "LAVA_REVOCATION_NOTICE",
+        "LAVA_REVOCATION_INTERVAL",
+        "LAVA_HEALTH_CHECK_SHARE",
+        "LAVA_CONTAINERS",
+        "LAVA_IMAGE_DIR",
+        "LAVA_IMAGE_TRUST",
+        "LAVA_IMAGE_SPACE",
+        "LAVA_CONTAINER_BINDS",
+        "LAVA_PODMAN_OPTIONS",
+        "LAVA_CLEAN_PERIOD",
+        "LAVA_RETENTION",
+        "LAVA_LSF_LOGS",
+        "LAVA_SWEEP_INTERVAL",
+    }
+)
 # Whole numbers that are sent to every agent.
 OF_AGENTS = ("LAVA_JOB_PROCESSES", "LAVA_KEPT_OUTPUT", "LAVA_GPU_CLEAR_TIME", "LAVA_GPU_CLEAR_MEMORY")
 TASK_PORTS = "LAVA_TASK_PORTS"  # FIRST-LAST, likewise
@@ -20,6 +71,14 @@ RUNTIMES = ("apptainer", "podman", "bubblewrap")
 CONTAINERS, IMAGE_DIR = "LAVA_CONTAINERS", "LAVA_IMAGE_DIR"
 IMAGE_TRUST, IMAGE_SPACE = "LAVA_IMAGE_TRUST", "LAVA_IMAGE_SPACE"
 CONTAINER_BINDS, PODMAN_OPTIONS = "LAVA_CONTAINER_BINDS", "LAVA_PODMAN_OPTIONS"
+
+
+class WrongSetting(conffile.ConfError):
+    """Setting whose value cannot be used; ``name`` is the setting's."""
+
+    def __init__(self, path: Path, name: str, sentence: str) -> None:
+        super().__init__(f"{path}: {sentence}.")
+        self.name = name
 
 
 class HealthSettings(NamedTuple):
@@ -64,8 +123,7 @@ class Settings:
         fence_after_s = self._seconds("LAVA_FENCE_AFTER", 0.0)
         if 0 < fence_after_s < 2 * silent_after_s:
             least = f"LAVA_FENCE_AFTER must be at least twice LAVA_SILENT_AFTER ({number_text(silent_after_s)} s)"
-            given = f"{number_text(fence_after_s)} s"
-            raise conffile.ConfError(f"{self.directory / conffile.FILE_NAME}: {least}, not {given}.")
+            raise self._wrong("LAVA_FENCE_AFTER", f"{least}, not {number_text(fence_after_s)} s")
         return Policy(
             administrators=self.administrators,
             silent_after_s=silent_after_s,
@@ -112,13 +170,13 @@ class Settings:
             return []
         for name in names:
             if name not in RUNTIMES:
-                raise self._wrong(f"{CONTAINERS} must list {', '.join(RUNTIMES)}, or none, not {name!r}")
+                raise self._wrong(CONTAINERS, f"{CONTAINERS} must list {', '.join(RUNTIMES)}, or none, not {name!r}")
         return names
 
     def _path(self, name: str) -> str:
         path = self.extra.get(name, "")
         if path and not path.startswith("/"):
-            raise self._wrong(f"{name} must be a full path, not {path!r}")
+            raise self._wrong(name, f"{name} must be a full path, not {path!r}")
         return path.rstrip("/") or path
 
     def _binds(self) -> list[str]:
@@ -128,11 +186,11 @@ class Settings:
             place, _, mode = rest.partition(":")
             if not source.startswith("/") or (rest and not place.startswith("/")) or mode not in ("", "ro", "rw"):
                 form = "SOURCE, SOURCE:DESTINATION or SOURCE:DESTINATION:ro, with full paths"
-                raise self._wrong(f"{CONTAINER_BINDS} must list {form}, not {bind!r}")
+                raise self._wrong(CONTAINER_BINDS, f"{CONTAINER_BINDS} must list {form}, not {bind!r}")
         return binds
 
-    def _wrong(self, sentence: str) -> conffile.ConfError:
-        return conffile.ConfError(f"{self.directory / conffile.FILE_NAME}: {sentence}.")
+    def _wrong(self, name: str, sentence: str) -> WrongSetting:
+        return WrongSetting(self.directory / conffile.FILE_NAME, name, sentence)
 
     def health_checks(self) -> HealthSettings:
         """Return the settings of health checks."""
@@ -157,38 +215,33 @@ class Settings:
         except ValueError:
             words = ("",)
         if words and not words[0].startswith("/"):
-            path = self.directory / conffile.FILE_NAME
-            raise conffile.ConfError(f"{path}: {name} must be the full path of a program, not {text!r}.")
+            raise self._wrong(name, f"{name} must be the full path of a program, not {text!r}")
         return words
 
     def _percent(self, name: str, default: int) -> int:
         text = self.extra.get(name) or str(default)
         if not text.isdecimal() or not 1 <= int(text[:9]) <= 100:
-            path = self.directory / conffile.FILE_NAME
-            raise conffile.ConfError(f"{path}: {name} must be a percentage from 1 to 100, not {text!r}.")
+            raise self._wrong(name, f"{name} must be a percentage from 1 to 100, not {text!r}")
         return int(text)
 
     def _ports(self, name: str) -> str:
         text = self.extra[name]
         first, _, last = text.partition("-")
         if not (first.isdecimal() and last.isdecimal() and 0 < int(first) <= int(last) <= PORT_MAX):
-            path = self.directory / conffile.FILE_NAME
-            raise conffile.ConfError(f"{path}: {name} must be a range of ports, as 20000-29999, not {text!r}.")
+            raise self._wrong(name, f"{name} must be a range of ports, as 20000-29999, not {text!r}")
         return text
 
     def _number(self, name: str) -> int:
         text = self.extra[name]
         if not text.isdecimal() or len(text) > 9:
-            path = self.directory / conffile.FILE_NAME
-            raise conffile.ConfError(f"{path}: {name} must be a whole number, 0 or more, not {text!r}.")
+            raise self._wrong(name, f"{name} must be a whole number, 0 or more, not {text!r}")
         return int(text)
 
     def _word(self, name: str, *known: str) -> str:
         """Return one of the known words; the first if unset."""
-        word = self.extra.get(name, known[0])
+        word = self.extra.get(name) or known[0]
         if word not in known:
-            path = self.directory / conffile.FILE_NAME
-            raise conffile.ConfError(f"{path}: {name} must be {' or '.join(known)}, not {word!r}.")
+            raise self._wrong(name, f"{name} must be {' or '.join(known)}, not {word!r}")
         return word
 
     def _seconds(self, name: str, default: float) -> float:
@@ -200,11 +253,11 @@ def _seconds(path: Path, values: dict[str, str], name: str, default: float) -> f
     try:
         seconds = float(text) if text else default
     except ValueError:
-        raise conffile.ConfError(f"{path}: {name} must be a number of seconds, not {text!r}.") from None
+        raise WrongSetting(path, name, f"{name} must be a number of seconds, not {text!r}") from None
     if not text:
         return default
     if not 0 < seconds < 1e9:
-        raise conffile.ConfError(f"{path}: {name} must be a positive number of seconds, not {text!r}.")
+        raise WrongSetting(path, name, f"{name} must be a positive number of seconds, not {text!r}")
     return seconds
 
 
@@ -212,7 +265,7 @@ def _cluster_name(path: Path, values: dict[str, str]) -> str:
     name = values.get("LAVA_CLUSTER_NAME") or "lava"
     if not conffile.CLUSTER_NAME.fullmatch(name):
         expected = "up to 39 letters, digits, dots, dashes and underscores"
-        raise conffile.ConfError(f"{path}: LAVA_CLUSTER_NAME must be {expected}, not {name!r}.")
+        raise WrongSetting(path, "LAVA_CLUSTER_NAME", f"LAVA_CLUSTER_NAME must be {expected}, not {name!r}")
     return name
 
 
@@ -222,8 +275,36 @@ def read_settings(directory: Path) -> Settings:
     Raises:
         ConfError: the file is missing, has a wrong line or lacks a setting; every complaint names the file.
     """
+    return _settings(directory, conffile.read(directory / conffile.FILE_NAME))
+
+
+def examine(directory: Path, otherwise: Mapping[str, str] | None = None) -> tuple[Settings, list[str]]:
+    """Read all settings, each value as it will be used; return what is good, and all complaints of the others.
+
+    Args:
+        otherwise: settings that count in the place of those that can't be used; without it these are left out.
+
+    Raises:
+        ConfError: the file is missing, or without what is wrong in it lacks a setting.
+    """
+    path, good = directory / conffile.FILE_NAME, otherwise or {}
+    values, wrong = conffile.scan(conffile.text_of(path), str(path))
+    values = {**good, **values} if wrong else values
+    while True:
+        try:
+            settings = _settings(directory, values)
+            settings.policy()
+        except WrongSetting as error:
+            wrong.append(str(error))
+            bad, before = values.pop(error.name), good.get(error.name)
+            if before not in (None, bad):
+                values[error.name] = before
+        else:
+            return settings, wrong
+
+
+def _settings(directory: Path, values: dict[str, str]) -> Settings:
     path = directory / conffile.FILE_NAME
-    values = conffile.read(path)
     missing = [name for name in ("LAVA_LISTEN", "LAVA_ENROL_LISTEN", "LAVA_STATE_DIR") if not values.get(name)]
     if missing:
         raise conffile.ConfError(f"{path}: {', '.join(missing)} must be set; `lavactl init` writes them.")

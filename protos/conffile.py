@@ -25,17 +25,29 @@ class ConfError(Exception):
 
 def read(path: Path) -> dict[str, str]:
     """Settings of a file, in its order; ConfError if it cannot be read or has a malformed line."""
+    return parse(text_of(path), str(path))
+
+
+def text_of(path: Path) -> str:
+    """Text of a file; ConfError if it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise ConfError(f"{path}: {os.strerror(error.errno or 0)}.") from error
     except UnicodeDecodeError as error:
         raise ConfError(f"{path}: is not UTF-8 text.") from error
-    return parse(text, str(path))
 
 
 def parse(text: str, origin: str) -> dict[str, str]:
     """Settings of a text; `origin` names it in complaints."""
+    settings, complaints = scan(text, origin)
+    if complaints:
+        raise ConfError("\n".join(complaints))
+    return settings
+
+
+def scan(text: str, origin: str) -> tuple[dict[str, str], list[str]]:
+    """Settings of the well-formed lines of a text, and a complaint of each other one."""
     settings: dict[str, str] = {}
     complaints = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -51,9 +63,13 @@ def parse(text: str, origin: str) -> dict[str, str]:
             complaints.append(f"{origin}:{number}: the double quote has no partner.")
         else:
             settings[name] = value[1:-1] if value[:1] == '"' else value
-    if complaints:
-        raise ConfError("\n".join(complaints))
-    return settings
+    return settings, complaints
+
+
+def line_of(text: str, name: str) -> int:
+    """Number of the line that sets a name, the first being 1; 0 if none does."""
+    lines = enumerate(text.splitlines(), start=1)
+    return next((number for number, line in lines if line.partition("=")[0].strip() == name), 0)
 
 
 def render(settings: Mapping[str, str], comments: Mapping[str, str] | None = None) -> str:

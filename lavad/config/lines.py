@@ -116,6 +116,24 @@ def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
+def whole_text(path: Path, depth: int = 0) -> str:
+    """Read a file with the files that it includes in the place of these lines; one that can't be read stays a line.
+
+    Raises:
+        OSError: the file itself can't be read.
+    """
+    lines = []
+    for raw in text_of(path).splitlines():
+        directive = _directive(raw, 0, 0)
+        try:
+            if directive is not None and directive.word == "include" and depth < _INCLUDES_MAX:
+                raw = whole_text(path.parent / unquoted(directive.rest), depth + 1)
+        except OSError:
+            pass  # it stands where it is not read, or the check has said so
+        lines.append(raw)
+    return "\n".join([*lines, ""])
+
+
 def unquoted(text: str) -> str:
     """Remove the pair of double quotes around the whole text."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text

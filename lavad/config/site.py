@@ -130,7 +130,7 @@ class Site:
     def warn_of_missing(self, cell: Cell, name: str, known: Collection[str], what: str) -> None:
         """Warn of a name that lsf.shared lacks, if it has any of that kind."""
         if known and name not in known:
-            self.warn(cell, f"{name}: no {what} of lsf.shared{_hint(name, known)}")
+            self.warn(cell, f"{name}: no {what} of lsf.shared{hint(name, known)}")
 
     def warn_of_strangers(self, cell: Cell) -> None:
         """Warn of unknown users, groups and hosts in the last list, and of what in it has no effect, if any."""
@@ -150,7 +150,7 @@ class Site:
         known = [*self.known_hosts, *self.host_groups]
         is_numbered = _pattern(names[0]) in set(map(_pattern, self.known_hosts))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        self.warn(cell, f"{names[0]}{more}: {what}{'' if is_numbered else _hint(names[0], known, NEAR)}")
+        self.warn(cell, f"{names[0]}{more}: {what}{'' if is_numbered else hint(names[0], known, NEAR)}")
 
     @property
     def known_hosts(self) -> Collection[str]:
@@ -175,12 +175,12 @@ class Site:
 
     def warn_of_unknown(self, cell: Cell, name: str, known: Mapping[str, Any], what: str = "parameter") -> None:
         """Warn of a name that is in no table and has no effect."""
-        self.warn(cell, f"{name}: unknown {what}, it has no effect{_hint(name, known)}")
+        self.warn(cell, f"{name}: unknown {what}, it has no effect{hint(name, known)}")
 
     def _refuse_unknown(self, cell: Cell, name: str, table: Table, what: str) -> None:
         self.note(cell, name, Fate.UNKNOWN)
         known = " ".join(word for word, meaning in table.items() if isinstance(meaning, Honoured))
-        self.wrong(cell, f"{name}: unknown parameter of a {what}{_hint(name, table)}; known are {known}")
+        self.wrong(cell, f"{name}: unknown parameter of a {what}{hint(name, table)}; known are {known}")
 
     def read(
         self,
@@ -240,7 +240,7 @@ class Site:
             fields[field_name] = before + value if isinstance(before, tuple) and field_name == "thresholds" else value
 
 
-def _hint(name: str, known: Iterable[str], nearness: float = NEAR) -> str:
+def hint(name: str, known: Iterable[str], nearness: float = NEAR) -> str:
     """Suggest a near name; empty if there is none."""
     close = difflib.get_close_matches(name, list(known), 1, nearness)
     return f"; did you mean {close[0]}?" if close else ""

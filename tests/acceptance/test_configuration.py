@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lavad.config import last_good
 from tests.acceptance.personal import Cluster, a_cluster, wait_for
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, pytest.mark.root]
@@ -105,6 +106,41 @@ def test_a_broken_file_changes_nothing(site: Cluster) -> None:
     done = site.run("badmin", "ckconfig", "-v")
     assert "settings are honoured:" in done.stdout
     assert "lsb.params:2 DEFAULT_QUEUE" in done.stdout
+
+
+def test_a_master_that_starts_with_a_broken_file_keeps_the_last_good_rules(site: Cluster) -> None:
+    """It serves by what was in force before, as after a refused reconfig, and says so until all is well."""
+    site.write_lsf_files({"lsb.queues": DAY.replace("30", "high")})
+    site.kill("lavad")
+    site.up()
+    assert "Closed" not in site.run("bqueues", "-noheader", "day").stdout
+    assert site.run("bqueues", "-noheader", "gone").returncode == 0
+    found = site.run("badmin", "showstatus").stdout
+    assert "is in force: " in found
+    assert "lsb.queues:3: PRIORITY = high: expected a whole number" in " ".join(found.split())
+    site.reconfigure({"lsb.queues": DAY + GONE})
+    assert "Problem" not in site.run("badmin", "showstatus").stdout
+
+
+def test_lava_conf_is_checked_as_lsfs_files_are(site: Cluster) -> None:
+    """A misspelt name, a wrong value and a change that waits for a start are told, each with its line."""
+    path = site.directory / "lava.conf"
+    before = path.read_text()
+    path.write_text(f"{before}LAVA_SILENT_AFTR=20\nLAVA_HEARTBEAT=often\n")
+    lines = len(before.splitlines())
+    try:
+        for verb in ("ckconfig", "reconfig"):
+            done = site.run("badmin", verb)
+            assert done.returncode == 255
+            assert f"{path}:{lines + 2}: LAVA_HEARTBEAT must be a number of seconds, not 'often'" in done.stderr
+            near = "LAVA_SILENT_AFTR: unknown setting, it has no effect; did you mean LAVA_SILENT_AFTER?"
+            assert f"{path}:{lines + 1}: warning: {near}" in done.stderr
+        path.write_text(f"{before}LAVA_CLAIM_TIMEOUT=200\n")
+        done = site.run("badmin", "ckconfig")
+        assert done.returncode == 0
+        assert "LAVA_CLAIM_TIMEOUT: it was changed, and counts when lavad is started anew" in done.stderr
+    finally:
+        path.write_text(before)
 
 
 def test_an_unknown_parameter_is_reported(site: Cluster) -> None:
@@ -353,8 +389,9 @@ def test_a_job_gets_what_its_queue_gives(site: Cluster, tmp_path: Path) -> None:
     site.reconfigure({"lsb.queues": DAY + GONE})
 
 
-def test_a_master_does_not_start_under_broken_rules(site: Cluster) -> None:
+def test_a_master_without_good_rules_does_not_start_under_broken_ones(site: Cluster) -> None:
     """It prints the errors line by line and ends; the same check is available without a master."""
+    (site.directory / "state" / last_good.FILE_NAME).unlink()
     site.write_lsf_files({"lsb.queues": "Begin Queue\nPRIORITY = 5\nEnd Queue\n"})
     checked = site.run("lavad", "--conf", str(site.directory), "--check-config")
     assert (checked.returncode, checked.stderr.splitlines()[-1]) == (1, "There are fatal errors.")

@@ -7,11 +7,14 @@ configuration stays in force.
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lavad.api.cluster.installation import Installation, foreign_files
+from lavad.config import last_good, lava_conf
 from lavad.config.load import Loaded, find_directory, load
 from lavad.config.names import NO_CHANGES
 from lavad.core.commands import Caller, ChangeHostGroup, Reconfigure
@@ -19,9 +22,9 @@ from lavad.core.decide.reconfigure import changed_members
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.names import MemberChange
 from lavad.engine import Engine
-from lavad.settings import Settings
+from lavad.settings import Settings, examine
 from protos import cluster_pb2 as pb
-from protos.conffile import ConfError
+from protos.conffile import FILE_NAME, ConfError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,21 +44,57 @@ def read_policy(
     badmin has changed of host groups. Blocks."""
     directory = find_directory(settings.directory, settings.lsf_directory, os.environ)
     loaded = load(directory, settings.policy(), settings.cluster, joined=hosts, group_changes=group_changes)
-    return replace(loaded, complaints=(*loaded.complaints, *foreign_files(settings, loaded, directory)))
+    about = (*loaded.complaints, *foreign_files(settings, loaded, directory), *lava_conf.complaints(settings.directory))
+    return replace(loaded, complaints=about)
+
+
+def settings_at_start(directory: Path) -> Settings:
+    """Read lava.conf for a master that starts; in the place of what is wrong in it the last good settings count.
+
+    Raises:
+        ConfError: it can't be used, and there are no last good ones; every complaint, a line each.
+    """
+    settings, wrong = examine(directory)
+    good = last_good.recall(settings.state_dir) if wrong else None
+    if wrong and good is None:
+        raise ConfError("\n".join(wrong))
+    return examine(directory, good.values)[0] if good is not None else settings
 
 
 def policy_at_start(
     settings: Settings, hosts: frozenset[str] = frozenset(), group_changes: Mapping[str, MemberChange] = NO_CHANGES
-) -> Loaded:
-    """Read the policy for a master that starts: errors are fatal, so that it never runs with a partial policy.
+) -> tuple[Loaded, str]:
+    """Read the policy for a master that starts, and a sentence if the files have errors and the last good one counts.
+
+    A master never runs with a part of a policy: a limit or a list of users that can't be read would be none.
 
     Raises:
-        ConfError: every fatal complaint, a line each.
+        ConfError: there are errors, and no last good policy; every fatal complaint, a line each.
     """
     loaded = read_policy(settings, hosts, group_changes)
-    if loaded.errors:
+    if not loaded.errors:
+        _keep(settings, loaded)
+        return loaded, ""
+    good = last_good.recall(settings.state_dir)
+    found = _reread(good, settings, hosts, group_changes) if good is not None else loaded
+    if good is None or found.errors:
         raise ConfError("\n".join(map(str, loaded.errors)))
-    return loaded
+    more = f" and {len(loaded.errors) - 1} more errors" if len(loaded.errors) > 1 else ""
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(good.at))
+    return found, f"The configuration as of {at} is in force: {loaded.errors[0]}{more}. See badmin ckconfig."
+
+
+def _keep(settings: Settings, loaded: Loaded) -> None:
+    last_good.keep(settings.state_dir, [settings.directory / FILE_NAME, *map(Path, loaded.files)])
+
+
+def _reread(
+    good: last_good.LastGood, settings: Settings, hosts: frozenset[str], changes: Mapping[str, MemberChange]
+) -> Loaded:
+    """Read the policy from texts that were kept."""
+    with good.written() as name:
+        base, place = settings.policy(), Path(name)
+        return load(place, base, settings.cluster, joined=hosts, group_changes=changes, is_copy=True)
 
 
 def gone_groups(loaded: Loaded, changes: Iterable[str]) -> tuple[str, ...]:
@@ -81,7 +120,9 @@ class Configurator:
         services: "list[AgentService | JobService]",
         installation: Installation,
         loaded: Loaded,
+        problem: str = "",
     ) -> None:
+        """``problem`` is a sentence if the files have errors, and ``loaded`` is the last good configuration."""
         self.engine = engine
         self._loaded = loaded  # in force, with its variants for other times
         self._state = loaded.held
@@ -89,6 +130,7 @@ class Configurator:
         self.applied_at = 0.0  # 0: not since the start
         self.settings = settings  # with only the administrators of lava.conf
         self.services = services
+        self.problem = problem
         self._turn = asyncio.Lock()
         self.on_applied: Callable[[Loaded], None] = lambda loaded: None
 
@@ -141,14 +183,17 @@ class Configurator:
     async def _read(self, changes: Mapping[str, MemberChange]) -> Loaded:
         try:
             hosts = frozenset(self.engine.cluster.hosts)
-            return await asyncio.to_thread(read_policy, self.settings, hosts, dict(changes))
+            loaded = await asyncio.to_thread(read_policy, self.settings, hosts, dict(changes))
+            changed = lava_conf.changed(self.settings.directory, self.settings.extra)
+            return replace(loaded, complaints=(*loaded.complaints, *changed))
         except ConfError as error:
             raise Refused(str(error)) from error
 
     async def _take(self, loaded: Loaded, command: Reconfigure | ChangeHostGroup) -> None:
         """Put the files into force as they were read."""
         await self._apply(loaded, command)
-        self._loaded, self._state = loaded, loaded.held
+        self._loaded, self._state, self.problem = loaded, loaded.held, ""
+        await asyncio.to_thread(_keep, self.settings, loaded)
         log_warnings(loaded)
         log.info("configuration=applied files=%d warnings=%d", len(loaded.files), len(loaded.warnings))
 
