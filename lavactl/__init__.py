@@ -2,7 +2,3 @@
 
 Every command is ``main(argv, io) -> exit code``. Nothing here imports grpc or the other programs of lava.
 """
-
-from protos import __version__
-
-__all__ = ["__version__"]

@@ -92,7 +92,7 @@ def _subcommand(argv: list[str], io: Io) -> tuple[str, list[str]]:
         io.flush()
         return "", []
     if name in ("-V", "--version"):
-        from lavactl import __version__
+        from protos import __version__
 
         io.print(f"lava {__version__}")
         io.flush()

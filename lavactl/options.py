@@ -157,7 +157,7 @@ def answer_standard(argv: list[str], usage: str) -> str | None:
         return None
     if argv[0] in ("-h", "--help"):
         return usage.rstrip()
-    from lavactl import __version__
+    from protos import __version__
 
     return f"lava {__version__}"
 

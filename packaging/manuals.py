@@ -5,9 +5,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from lavactl import __version__, main
+from lavactl import main
 from lavactl.options import Grammar, Ignored, Reasoned, RefusedLater
 from lavactl.parsers import every, module_of, parsers, refused, title_of
+from protos import __version__
 
 SHARE = Path(__file__).resolve().parent.parent / "build" / "share"
 LAVACTL = "lavactl \\- commands of lava's own, and every other command as its first word."

@@ -2,4 +2,11 @@
 here.
 """
 
-__version__ = "0.1.0"  # of all programs; setup.cfg says the same, and reading that of the installation takes 40 ms
+
+def __getattr__(name: str) -> str:
+    """Return ``__version__``, which is looked for when it is asked for: commands start without it."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from protos.version import version
+
+    return version()

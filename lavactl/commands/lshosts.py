@@ -56,6 +56,7 @@ FIELDS: "dict[str, tuple[int, Callable[[Host], str]]]" = {
     "nprocs": (10, lambda host: str(host.facts.sockets)),
     "ncores": (10, lambda host: str(host.facts.cores)),
     "nthreads": (10, lambda host: str(host.facts.cpus)),
+    "version": (20, lambda host: clean(host.facts.version) or MISSING),  # lava's own: of the agent
     "ngpus": (10, lambda host: str(len(gpus_of(host)))),
 }
 ALIASES = {"hname": "host_name"}

@@ -274,7 +274,7 @@ def _ping(words: list[str], given: "Given", io: "Io") -> int:
 
 
 def _version(words: list[str], given: "Given", io: "Io") -> int:
-    from lavactl import __version__
+    from protos import __version__
 
     io.print(f"lava {__version__} (in Slurm's words)")
     return 0

@@ -94,7 +94,8 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             return
         outbox = self.links.open(host, first.hello.incarnation, first.hello.facts.slots)
         outbox.certificate = self._trust.note_session(context) if self._trust is not None else ""
-        log.info("session=open host=%s held=%d", host, len(first.hello.held))
+        version = first.hello.facts.version
+        log.info("session=open host=%s held=%d version=%r", host, len(first.hello.held), version)
         await context.write(self._welcome(first))
         try:
             self._hello(host, outbox, first)

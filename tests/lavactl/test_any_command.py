@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lavactl import __version__
 from lavactl.main import COMMANDS, run
+from protos import __version__
 from tests.lavactl.scripted import Desk, a_job
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from lavactl import __version__
 from lavactl.absent import ABSENT
 from lavactl.main import COMMANDS, SUBCOMMANDS
 from lavactl.options import Ignored
 from lavactl.parsers import every, parsers, refused, title_of
+from protos import __version__
 from tests.lavactl.scripted import Desk
 
 ROOT = Path(__file__).resolve().parents[2]

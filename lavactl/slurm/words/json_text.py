@@ -2,8 +2,8 @@
 
 import json
 
-from lavactl import __version__
 from lavactl.slurm.words.jobs import JobView
+from protos import __version__
 from protos.slurm_words import compressed
 
 TYPE_CHECKING = False

@@ -180,7 +180,7 @@ def answered(given: Given, parser: Parser, head: str, io: "Io") -> bool:
         io.print(parser.usage(head))
         return True
     if "version" in given:
-        from lavactl import __version__
+        from protos import __version__
 
         io.print(f"lava {__version__} (in Slurm's words)")
         return True
