@@ -59,7 +59,7 @@ from lavad.version import VERSION
 from protos import logs, notify
 from protos.conffile import ConfError
 from protos.pidfile import PidFileInUse, pid_file
-from protos.trust import peek_tickets, tls
+from protos.trust import peek_tickets, tickets, tls
 from protos.trust.roles import Identity, TrustError
 from protos.wire import SERVER_OPTIONS
 
@@ -156,7 +156,7 @@ class Master:
     def _assemble(self) -> None:
         store = self.store
         self.shelf = SpecShelf(store.spec, store.environment)
-        self.links = AgentLinks(self.cluster, self.shelf, Seals.of(self.settings.directory))
+        self.links = AgentLinks(self.cluster, self.shelf, Seals.of(self.settings.directory, self.settings.state_dir))
         self.engine = Engine(self.cluster, self._append, self.links.send, self.clock)
         gone = configuration.gone_groups(self.loaded, self.cluster.group_changes)
         self.engine.post([c.Reconfigure(self.loaded.policy, gone)])  # the files may have lost queues with jobs
@@ -167,6 +167,7 @@ class Master:
         self.links.on_lost_spec = self._give_up
         self.health = Health(f"serving on {self.settings.listen}")
         self.health.watch("database", lambda: self.store.stuck_reason)
+        self.health.watch("authority", lambda: tickets.why_none_joins(self.settings.directory))
         self.health.watch("disk", self.reserve.problem)
         self.health.watch("logs for LSF's tools", lambda: self.lsf_logs.problem)
         self.health.watch("adoption", lambda: self.adoption.reason)

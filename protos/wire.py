@@ -29,6 +29,7 @@ LATER_REPORTS = (
 )
 
 AGENT_MESSAGE_MAX = 32 << 20
+WRITE_FAILED = "Internal error from Core"  # gRPC's text where a message is written to a call that breaks meanwhile
 
 KEEPALIVE = [
     ("grpc.keepalive_time_ms", 5000),

@@ -30,6 +30,7 @@ from agents.local_socket.frame_socket import FrameSocket
 from agents.local_socket.submit_streams import METHOD as SUBMIT
 from agents.local_socket.submit_streams import SubmitStreams
 from protos import frames, served
+from protos.wire import WRITE_FAILED
 
 LOG = logging.getLogger("lava.gateway")
 
@@ -49,7 +50,6 @@ _LIBRARY_PHRASES = (
     *("GOAWAY", "Stream removed", "recvmsg", "sendmsg", "End of TCP stream", "andshake", "Endpoint", "transport"),
     *("ipv4:", "ipv6:", "http2"),
 )
-_WRITE_FAILED = "Internal error from Core"  # its text where a message is written to a call that breaks meanwhile
 
 # Local methods for the process that serves commands, on a connection that it was given for one.
 FOR_SERVED = (served.SERVE, "/lava.local/Peek")
@@ -475,7 +475,7 @@ def is_connection_lost(error: grpc.aio.AioRpcError) -> bool:
     """
     text = error.details() or ""
     if error.code() is grpc.StatusCode.INTERNAL:
-        return text == _WRITE_FAILED
+        return text == WRITE_FAILED
     is_of_library = not text or any(phrase in text for phrase in _LIBRARY_PHRASES)
     return error.code() is grpc.StatusCode.UNAVAILABLE and is_of_library
 

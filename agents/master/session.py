@@ -57,6 +57,7 @@ from protos.wire import (
     REPORTS_UNDERSTOOD,
     REVOCATION_INTERVAL,
     REVOCATION_NOTICE,
+    WRITE_FAILED,
 )
 
 LOG = logging.getLogger("lava.session")
@@ -366,7 +367,13 @@ class Session:
             self._checkpoints.make(asked)
 
     def _too_old(self, orders: Orders) -> SessionRefused:
-        return SessionRefused(f"orders of term {orders.term} came after those of term {self._keeper.ledger.term}")
+        """Refuse a master whose database is older than what this host has been told."""
+        ours = self._keeper.ledger.term
+        return SessionRefused(
+            f"orders of term {orders.term} came after those of term {ours}: the master's database is older than the "
+            f"cluster, as after a copy was put back. On the master: lavactl adopt; a version without that command must "
+            f"be a newer one again (docs/howto/upgrade.md, Going back)"
+        )
 
     async def _check(self, asked: HealthCheck) -> None:
         """Check this host's health, once for each number. An answer as the last one goes with the next heartbeat."""
@@ -521,5 +528,6 @@ async def _at_once(_welcome: Welcome) -> None:
 
 def _reason(error: Exception) -> str:
     if isinstance(error, grpc.aio.AioRpcError):
-        return f"{error.code().name}: {error.details()}"
+        broke = error.code() is grpc.StatusCode.INTERNAL and error.details() == WRITE_FAILED
+        return "the master ended the connection" if broke else f"{error.code().name}: {error.details()}"
     return str(error) or type(error).__name__

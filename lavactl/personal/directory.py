@@ -232,7 +232,13 @@ def new_ticket(directory: Path, days: float = TICKET_DAYS, entry: tickets.Entry 
 def new_tickets(
     directory: Path, entries: Mapping[str, tickets.Entry], days: float, values: Mapping[str, str] | None = None
 ) -> None:
-    """Write tickets to files of these names, and add all to the master's list at once."""
+    """Write tickets to files of these names, and add all to the master's list at once.
+
+    Raises:
+        TrustError: no ticket is good, since the authority's key is lost.
+    """
+    if lost := tickets.why_none_joins(directory):
+        raise TrustError(lost)
     made = {name: _ticket(directory, values or read_settings(directory), days * _DAY_S) for name in entries}
     listed = {ticket.secret: entries[name]._replace(expires=ticket.expires) for name, ticket in made.items()}
     tickets.admit_all(directory / "tickets", listed)

@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 enum { OPEN = 2, MESSAGE = 3, CREDIT = 6, END = 7, MOST = 7 << 20 };
+static const char ANEW[] = "lavactl up, or link, writes the commands anew";
 static const char METHOD[] = "/lava.local/Command", VERSION[] = "4";
 static const char ONCE[] = " bkill bstop bresume brequeue bresize brun btop bbot brsvadd brsvmod brsvdel scancel scontrol ";
 extern char **environ;
@@ -24,6 +25,17 @@ static int agent = -1, kept = -1, shown, taken, submits;
 static char *text, id[16];
 static size_t used, room;
 static char *given(const char *variable) { return getenv(variable) && *getenv(variable) ? getenv(variable) : 0; }
+/* Say which file keeps the whole command from running, and why: a script is there although its interpreter is not. */
+static void cannot(const char *path, int why) {
+    static char head[4096];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = file < 0 ? 0 : read(file, head, sizeof head - 1);
+    char *interpreter = size > 2 && !memcmp(head, "#!", 2) ? strtok(head + 2, " \t\n") : 0;
+    if (interpreter && !access(path, X_OK))
+        dprintf(2, "%s: %s cannot be run by its interpreter %s: %s.\n", name, path, interpreter, strerror(why));
+    else dprintf(2, "%s: %s cannot be executed: %s. %s.\n", name, path, strerror(why), ANEW);
+    _exit(255);
+}
 static void become(int again) {
     static char path[8192], variable[64] = "LAVA_REQUEST_ID=";
     for (int i = 0; i < 16; i++) sprintf(variable + 16 + 2 * i, "%02x", id[i] & 255);
@@ -32,7 +44,7 @@ static void become(int again) {
     if (kept >= 0) lseek(kept, 0, SEEK_SET), dup2(kept, 0);
     snprintf(path, sizeof path, "%s/%s", full ? full : "", name);
     execv(words[0] = path, words);
-    dprintf(2, "%s: %s cannot be executed: lavactl up, or link, writes the commands anew.\n", name, path), _exit(255);
+    cannot(path, errno);
 }
 static void grow(size_t more) {
     if (used + more > room && !(text = realloc(text, room = 2 * (used + more)))) become(0);
@@ -164,10 +176,15 @@ static void settings(void) {
 static void read_paths(void) {
     static char own[8192];
     ssize_t size = readlink("/proc/self/exe", own, sizeof own - 7);
-    if (size < 0) become(0);
+    static const char GONE[] = " (deleted)"; /* another one was written in its place since this one was started */
+    if (size < 0) dprintf(2, "%s: /proc/self/exe cannot be read: %s.\n", name, strerror(errno)), _exit(255);
+    own[size] = 0;
+    char *end = size >= (ssize_t)sizeof GONE ? own + size + 1 - sizeof GONE : own;
+    if (!strcmp(end, GONE) && access(own, F_OK)) size = end - own;
     strcpy(own + size, ".paths");
     int file = open(own, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || (size = read(file, paths, sizeof paths - 1)) < 0) become(0);
+    if (file < 0 || (size = read(file, paths, sizeof paths - 1)) <= 0)
+        dprintf(2, "%s: %s cannot be read: %s. %s.\n", name, own, size ? strerror(errno) : "It is empty", ANEW), _exit(255);
     close(file);
     full = strtok(paths, "\n"), at_socket = strtok(0, "\n");
 }

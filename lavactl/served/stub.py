@@ -100,9 +100,22 @@ def become(again: bytes = b"") -> NoReturn:
             posix.lseek(Input.kept, 0, 0)
             posix.dup2(Input.kept, 0)
         posix.execve(path, [path, *sys.argv[1:]], entries)
-    except OSError:
-        put(2, encoded(NAME + ": " + path + " cannot be executed: lavactl up, or link, writes the commands anew.\n"))
+    except OSError as error:
+        put(2, encoded(NAME + ": " + path + why_not(path, error.strerror or "") + "\n"))
         posix._exit(255)
+
+
+def why_not(path: str, reason: str) -> str:
+    """The reason that keeps the whole command from running: a script is there although its interpreter is not."""
+    try:
+        head = read_file(path, 4096)
+    except OSError:
+        head = b""
+    words = head[2:].split()
+    if head[:2] == b"#!" and words and posix.access(path, posix.X_OK):
+        interpreter = words[0].decode("utf-8", "surrogateescape")
+        return " cannot be run by its interpreter " + interpreter + ": " + reason + "."
+    return " cannot be executed: " + reason + ". lavactl up, or link, writes the commands anew."
 
 
 def put(descriptor: int, data: bytes) -> None:

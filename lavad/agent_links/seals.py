@@ -3,10 +3,11 @@
 A database that lost commits is filled from what hosts report. A compromised host could report jobs of any user that
 never existed; without the key, though, it can return only what a master of this cluster once gave it. The key is
 derived from that of the cluster's authority, which every master of the cluster has and no host: it outlives any
-database.
+database. A master keeps it in its state directory, for the time when the authority's key is lost.
 """
 
 import hmac
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,8 +17,11 @@ from lavad.commit_mark import Mark
 from lavad.core.model import Key
 from protos.agents_pb2 import CommitMark, JobSpecBlob, Stage
 from protos.common_pb2 import HostShare
+from protos.trust import tickets
 from protos.trust.authority import Authority
+from protos.trust.private import PrivateFileError, read_private, write_private
 
+FILE_NAME = "seal-key"
 _PURPOSE = b"lava: what a master stages"
 
 
@@ -28,16 +32,26 @@ class Seals:
         self._key = key
 
     @classmethod
-    def of(cls, directory: Path) -> "Seals":
-        """Load the key of the cluster whose authority is in this directory.
+    def of(cls, directory: Path, state_dir: Path) -> "Seals":
+        """Load the key of the cluster whose authority is in this directory, or was when the state directory got it.
+
+        A master that has neither begins with a new key: what hosts hold under another one is not believed.
 
         Raises:
             TrustError: the authority cannot be used.
         """
-        private = Authority.load(directory / "ca").key.private_bytes(
-            serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        return cls(hmac.digest(private, _PURPOSE, "sha256"))
+        path = state_dir / FILE_NAME
+        kept = _kept(path)
+        if not tickets.why_none_joins(directory):
+            private = Authority.load(directory / "ca").key.private_bytes(
+                serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+            key = hmac.digest(private, _PURPOSE, "sha256")
+        else:
+            key = kept or secrets.token_bytes(32)
+        if key != kept:
+            write_private(path, key)
+        return cls(key)
 
     def seal_spec(self, blob: JobSpecBlob) -> None:
         """Seal a job's description: its id, owner, queue and the whole submission."""
@@ -84,3 +98,10 @@ class Seals:
 
     def _seal(self, kind: bytes, message: CommitMark | JobSpecBlob | Stage) -> bytes:
         return hmac.digest(self._key, kind + message.SerializeToString(deterministic=True), "sha256")
+
+
+def _kept(path: Path) -> bytes:
+    try:
+        return read_private(path)
+    except PrivateFileError:
+        return b""

@@ -20,6 +20,7 @@ from lavad.api.trust import Trust
 from lavad.audit import TRAIL
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc
+from protos.trust import tickets
 from protos.trust.authority import Authority, check_identity, is_near_expiry, serial_of
 from protos.trust.roles import Identity, Kind, Role, TrustError, check_host_name, split_address
 from protos.trust.tls import channel_target, enrolment_server_credentials, peer_role
@@ -65,8 +66,8 @@ class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
     """Enrolment service of both ports; ``trust`` is the cluster directory made by `lavactl init`."""
 
     def __init__(self, trust: Trust) -> None:
-        """Load the cluster's certificate authority; TrustError if it cannot be used."""
-        self._authority = Authority.load(trust.directory / "ca")
+        """Load the cluster's certificate authority; TrustError if it is there and cannot be used."""
+        self._authority = None if tickets.why_none_joins(trust.directory) else Authority.load(trust.directory / "ca")
         self._trust = trust
         self._refusals = _Refusals()
 
@@ -79,13 +80,22 @@ class Enrolment(agents_pb2_grpc.EnrolmentServiceServicer):
                 self._trust.check_renewal(host)
             else:
                 admission = self._trust.admit(request.secret, host)
-            certificate = self._authority.sign(request.csr_pem, Role(Kind.AGENT, host))
+            authority = self._present_authority()
+            certificate = authority.sign(request.csr_pem, Role(Kind.AGENT, host))
             self._trust.note_issued(host, certificate, admission)
         except TrustError as error:
             self._refusals.note(str(context.peer()), f"name={request.host[:64]!r}", str(error))
             return pb.EnrolReply(error=str(error))
         TRAIL.note("-", str(context.peer()), "enrol", f"name={host!r} serial={serial_of(certificate)}")
-        return pb.EnrolReply(certificate_pem=certificate, ca_pem=self._authority.certificate_pem)
+        return pb.EnrolReply(certificate_pem=certificate, ca_pem=authority.certificate_pem)
+
+    def _present_authority(self) -> Authority:
+        """Return the authority, also one whose key was put back while the master runs; TrustError without one."""
+        if self._authority is None:
+            if lost := tickets.why_none_joins(self._trust.directory):
+                raise TrustError(lost)
+            self._authority = Authority.load(self._trust.directory / "ca")
+        return self._authority
 
 
 def _shows_certificate_of(host: str, context: grpc.aio.ServicerContext[Any, Any]) -> bool:
@@ -121,7 +131,7 @@ def master_identity(directory: Path) -> Identity:
     TrustError if the files are missing, open to others, or not for the master.
     """
     identity = Identity.load(directory, "master")
-    if is_near_expiry(identity):
+    if is_near_expiry(identity) and not tickets.why_none_joins(directory):
         identity = _renewed(identity, directory)
     check_identity(identity, Role(Kind.MASTER))
     return identity

@@ -43,7 +43,11 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     one = _command(commands, "restore", _restore, "put a backup in the place of the database; lavad must not run")
     one.add_argument("file", type=Path, metavar="FILE")
     one = _command(commands, "migrate-database", _migrate, "copy the cluster to an empty database; lavad must not run")
-    one.add_argument("source", metavar="FROM", help="sqlite:///PATH or postgresql://USER@HOST/NAME")
+    one.add_argument(
+        "source",
+        metavar="FROM",
+        help="sqlite:///PATH, postgresql://USER@HOST/NAME, or @FILE: a file of mode 0600 with such a URL",
+    )
     one.add_argument("target", metavar="TO", help="the same")
     options, unknown = parser.parse_known_args(argv)
     if unknown:

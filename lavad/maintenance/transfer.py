@@ -4,6 +4,7 @@ so that hosts see no other database.
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from sqlalchemy import Connection, Engine, Table, delete, func, insert, select
 from sqlalchemy.engine import URL
@@ -15,8 +16,12 @@ from lavad.store.errors import StoreRefused
 from lavad.store.writer.batch import INSERTS, UPSERTS
 from lavad.store.writer.statements import Statements
 from lavad.store.writer_process import lock_connection
+from protos.trust.private import PrivateFileError, read_private
 
 _TABLES = (*UPSERTS, *INSERTS)  # in the order that ``Statements.write`` takes them
+_SEEN = (
+    "The password was seen by all who list processes: name a file of mode 0600 with the URL, @FILE, or use ~/.pgpass."
+)
 _ROWS = 5000  # written at a time
 
 
@@ -102,7 +107,7 @@ def move(source_text: str, target_text: str) -> list[str]:
     Raises:
         StoreRefused: a lavad runs on one of them, the target is not empty, or they are the same.
     """
-    source_url, target_url = url.parse(source_text, "FROM"), url.parse(target_text, "TO")
+    source_url, target_url = _named(source_text, "FROM"), _named(target_text, "TO")
     if source_url == target_url:
         raise StoreRefused("FROM and TO are the same database.")
     if database.is_sqlite(source_url) and not database.path_of(source_url).exists():
@@ -115,6 +120,33 @@ def move(source_text: str, target_text: str) -> list[str]:
         raise StoreRefused(f"{url.shown(source_url)} holds no cluster.")
     return [
         f"Copied to {url.shown(target_url)}: " + ", ".join(f"{count} {name}" for name, count in copied.items()) + ".",
-        f"Set LAVA_DATABASE={url.shown(target_url)} in lava.conf and start lavad.",
+        f"Set {_setting(target_text, target_url)} in lava.conf, and start lavad.",
         f"{url.shown(source_url)} is as it was.",
+        *(_SEEN for text, where in ((source_text, source_url), (target_text, target_url)) if _is_seen(text, where)),
     ]
+
+
+def _named(text: str, name: str) -> URL:
+    """Return the URL of an argument, or of the private file that ``@FILE`` names.
+
+    Raises:
+        StoreRefused: it is no URL, or the file can't be used.
+    """
+    if not text.startswith("@"):
+        return url.parse(text, name)
+    try:
+        return url.parse(read_private(Path(text[1:]).absolute()).decode("utf-8", "replace").strip(), name)
+    except PrivateFileError as error:
+        raise StoreRefused(str(error)) from error
+
+
+def _setting(text: str, where: URL) -> str:
+    if text.startswith("@"):
+        return f"LAVA_DATABASE_FILE={Path(text[1:]).absolute()}"
+    if where.password is not None:
+        return "LAVA_DATABASE_FILE to a file of mode 0600 with that URL"
+    return f"LAVA_DATABASE={url.shown(where)}"
+
+
+def _is_seen(text: str, where: URL) -> bool:
+    return where.password is not None and not text.startswith("@")

@@ -42,6 +42,17 @@ class Ticket:
         write_private(path, (json.dumps(asdict(self), indent=1) + "\n").encode())
 
 
+def why_none_joins(directory: Path) -> str:
+    """Return a sentence if the authority's key is lost, so that no ticket is good; empty else."""
+    key = directory / "ca" / "ca.key"
+    if key.exists():
+        return ""
+    return (
+        f"{key} is lost: no host can join and no certificate be renewed, though hosts with valid ones work. "
+        f"Put a copy of that file back; without one the authority has to be made anew, and each host to join again."
+    )
+
+
 def read_ticket(path: Path) -> Ticket:
     """Ticket of a file; TrustError if it cannot be used."""
     try:

@@ -22,7 +22,7 @@ def _repository(place: Path, head: str) -> Path:
 
 
 def test_a_checkout_has_the_commit_of_its_branch(tmp_path: Path) -> None:
-    """Whether git keeps the branch in a file of its own, among others, or not at all."""
+    """Git keeps the branch in a file of its own, among others, or not at all."""
     git = _repository(tmp_path / "a", "ref: refs/heads/main\n")
     assert version.commit_of(tmp_path / "a") == ""
     (git / "packed-refs").write_text(

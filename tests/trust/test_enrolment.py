@@ -13,11 +13,14 @@ import grpc.aio
 import pytest
 
 from agents.master.enrolment import FILE_NAME, ensure_certificate
+from lavactl.errors import CommandError
 from lavactl.personal import directory as files
 from lavactl.personal.hosts import network
+from lavad.agent_links.seals import Seals
 from lavad.api.enrolment import master_identity, register, start_enrolment_server
 from lavad.api.interceptor import Guard
 from lavad.api.trust import Trust
+from lavad.commit_mark import Mark
 from protos import agents_pb2 as pb
 from protos import agents_pb2_grpc
 from protos.trust import tickets, tls
@@ -280,3 +283,35 @@ def test_the_master_renews_its_own_certificate(tmp_path: Path) -> None:
     assert renewed.certificate_pem != old
     assert renewed.key_pem == key_pem(key)
     assert master_identity(directory) == renewed
+
+
+def test_a_lost_authority_keeps_only_new_hosts_out(tmp_path: Path) -> None:
+    """The master starts and knows its hosts; who asks for a certificate is told, and gets one once the key is back."""
+    directory = a_cluster(tmp_path / "D")
+    key = directory / "ca" / "ca.key"
+    first = joined(directory, "n1", tmp_path / "a")
+    tickets.admit(directory / "tickets", "second", Entry(time.time() + 60, "n2"))
+    replace(read_ticket(directory / "ticket"), secret="second").write(directory / "ticket")
+    copy = key.read_bytes()
+    key.unlink()
+    assert joined(directory, "n1", tmp_path / "a", with_ticket=False) == first
+    with pytest.raises(TrustError, match=r"ca\.key is lost: no host can join"):
+        joined(directory, "n2", tmp_path / "b")
+    with pytest.raises(CommandError, match=r"ca\.key is lost: no host can join"):
+        files.new_ticket(directory)
+    write_private(key, copy)
+    assert joined(directory, "n2", tmp_path / "b")
+
+
+def test_seals_outlive_the_key_of_the_authority(tmp_path: Path) -> None:
+    """Of that key they are made; the state directory has a copy of what was made, and a new one where it has none."""
+    directory, state, other = a_cluster(tmp_path / "D"), tmp_path / "state", tmp_path / "other"
+    mark = Mark("x", 1, 2, 3)
+    for place in (state, other):
+        place.mkdir(mode=0o700)
+    first = Seals.of(directory, state)
+    (directory / "ca" / "ca.key").unlink()
+    assert Seals.of(directory, state).is_own_mark(mark, first.of_mark(mark))
+    assert not Seals.of(directory, other).is_own_mark(mark, first.of_mark(mark))
+    assert Seals.of(directory, other).is_own_mark(mark, Seals.of(directory, other).of_mark(mark))
+    assert (state / "seal-key").stat().st_mode & 0o777 == 0o600

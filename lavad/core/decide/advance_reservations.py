@@ -102,6 +102,10 @@ def _check_allowed(cluster: Cluster, one: AdvanceReservation, caller: c.Caller, 
 # -- which hosts -------------------------------------------------------------------------------------------------------
 
 
+def _count(hosts: int) -> str:
+    return "none of these is" if not hosts else "1 of these is" if hosts == 1 else f"{hosts} of these are"
+
+
 def _found(
     cluster: Cluster,
     wanted: AdvanceReservation,
@@ -120,7 +124,7 @@ def _found(
         free = [name for name in candidates if left(name) == cluster.hosts[name].facts.slots]
         if len(free) < (units or len(candidates)):
             asked = f"{units} hosts" if units else "all the hosts named"
-            raise Refused(f"The reservation asks for {asked}; of {len(free)} nothing else is reserved at that time")
+            raise Refused(f"The reservation asks for {asked}; {_count(len(free))} wholly free of others at that time")
         return tuple((name, cluster.hosts[name].facts.slots) for name in free[: units or None])
     return _dealt_out([(name, left(name)) for name in candidates], units)
 

@@ -63,12 +63,9 @@ def settings_of(directory: Path | None, environment: Mapping[str, str]) -> Setti
     """Read lava.conf of the cluster whose history is replayed.
 
     Raises:
-        ConfError: no cluster is named, or its lava.conf can't be used.
+        ConfError: its lava.conf can't be used.
     """
-    place = directory or (Path(environment["LAVA_ENVDIR"]) if environment.get("LAVA_ENVDIR") else None)
-    if place is None:
-        raise ConfError("Which cluster's history? Name its configuration directory, or set LAVA_ENVDIR.")
-    return read_settings(place)
+    return read_settings(directory or Path(environment.get("LAVA_ENVDIR") or "/etc/lava"))
 
 
 def rules(

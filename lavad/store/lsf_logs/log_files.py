@@ -6,6 +6,7 @@ another program's, LSF's own for instance: it is never touched.
 """
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -21,6 +22,10 @@ POSITION = ".lsb.lava"
 ACCT, EVENTS = "lsb.acct", "lsb.events"
 DIRECTORY_MODE = 0o755
 _HEAD_BYTES = 17  # of the first line of lsb.events, so that it can be overwritten in place
+
+
+# The unit of lavad lets it write to its own directories only, and the system then calls all others read-only.
+UNDER_SYSTEMD = " Under systemd its unit must allow it: systemctl edit lavad, with ReadWritePaths={} in [Service]."
 
 
 class CannotWrite(Exception):
@@ -114,7 +119,8 @@ class LogFiles:
             raise CannotWrite(self._sentence(error)) from error
 
     def _sentence(self, error: OSError) -> str:
-        return f"The logs for LSF's tools in {self.directory} can't be written: {error.strerror}."
+        sentence = f"The logs for LSF's tools in {self.directory} can't be written: {error.strerror}."
+        return sentence + (UNDER_SYSTEMD.format(self.directory) if error.errno == errno.EROFS else "")
 
     def _take(self) -> None:
         if self._lock < 0:

@@ -100,7 +100,7 @@ class TestMaking:
         story = a_cluster(a_host("n1"), a_host("n2"))
         story.reserve(1, hosts=("n1",))
         assert story.reserve(1, is_whole=True).hosts == (("n2", 4),)
-        with pytest.raises(Refused, match="of 0 nothing else is reserved"):
+        with pytest.raises(Refused, match="none of these is wholly free of others at that time"):
             story.reserve(1, is_whole=True)
 
     def test_times_that_make_no_sense(self) -> None:
