@@ -75,6 +75,7 @@ def test_a_master_whose_term_is_over_takes_no_host_away(place: Place) -> None:
             master.send(term=4, host_notice=HostNotice(seconds=0.01))
             await master.session(2)
             assert "came after those of term 5" in agent.log()
+            assert "On the master: lavactl adopt" in agent.log()
             assert "host_taken_away" not in agent.log()
             assert not master.said(key, "finished")
 

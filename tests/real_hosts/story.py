@@ -203,28 +203,28 @@ def test_a_unit_that_forbids_what_lava_does_is_noticed(site: Site) -> None:
 def test_a_lost_key_of_the_authority_keeps_no_host_from_its_work(site: Site) -> None:
     """The master starts, says what is lost, and makes no ticket that would be good for nothing."""
     master = site.hosts["master"]
-    master.run("mv /etc/lava/ca/ca.key /root/ca.key; systemctl restart lavad")
+    master.run("mv /etc/lava/ca/ca.key /srv/ca.key; systemctl restart lavad")
     until_ok(site, "n001", "n002")
     assert "ca.key is lost" in " ".join(master.run("badmin showstatus").stdout.split())
     assert "ca.key is lost" in master.run("systemctl status lavad", check=False).stdout
     refused = master.run("lavactl init /etc/lava --new-ticket --host n009", check=False)
     assert refused.returncode != 0
     assert "ca.key is lost" in refused.stderr
-    master.run("mv /root/ca.key /etc/lava/ca/ca.key")
+    master.run("mv /srv/ca.key /etc/lava/ca/ca.key")
     master.run("lavactl init /etc/lava --new-ticket --host n009")
 
 
 def test_an_error_in_a_file_keeps_no_master_down(site: Site) -> None:
     """It starts by the rules of before; systemctl status and badmin showstatus say so until the file is mended."""
     master = site.hosts["master"]
-    master.run("cp /etc/lava/lsb.queues /root; sed -i 's/QUEUE_NAME = night/&\\nPRIORITY = high/' /etc/lava/lsb.queues")
+    master.run("cp /etc/lava/lsb.queues /srv; sed -i 's/QUEUE_NAME = night/&\\nPRIORITY = high/' /etc/lava/lsb.queues")
     master.run("systemctl restart lavad")
     until_ok(site, "n001", "n002")
     for command in ("systemctl status lavad", "badmin showstatus"):
         said = " ".join(master.run(command, check=False).stdout.split())
         assert "PRIORITY = high: expected" in said
     assert "night" in master.run("bqueues night").stdout
-    master.run("cp /root/lsb.queues /etc/lava/; badmin reconfig")
+    master.run("cp /srv/lsb.queues /etc/lava/; badmin reconfig")
     assert "PRIORITY" not in master.run("badmin showstatus").stdout
 
 
