@@ -24,6 +24,8 @@ KUBERNETES = {
     ("kubeflow.org", "PyTorchJob"): ("training", "read_pytorch_job", ("v1", "v1beta2", "v1beta1")),
     ("kubeflow.org", "TFJob"): ("training", "read_tensorflow_job", ("v1", "v1beta2", "v1beta1", "v1alpha2")),
     ("trainer.kubeflow.org", "TrainJob"): ("trainjob", "read_job", ("v1alpha1",)),
+    ("trainer.kubeflow.org", "TrainingRuntime"): ("trainjob", "read_runtime", ("v1alpha1",)),
+    ("trainer.kubeflow.org", "ClusterTrainingRuntime"): ("trainjob", "read_runtime", ("v1alpha1",)),
     ("jobset.x-k8s.io", "JobSet"): ("jobset", "read_job", ("v1alpha2", "v1alpha1")),
     ("ray.io", "RayJob"): ("ray", "read_job", ("v1", "v1alpha1")),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("leaderworkerset", "read_job", ("v1", "v1alpha1")),
@@ -43,6 +45,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "jobset": ("kubernetes.jobset", ("JobSet",)),
     "openpai-v2": ("pai.version2", ("Job",)),
     "openpai-v1": ("pai.version1", ("Job",)),
+    "trainjob": ("kubernetes.trainjob", ("TrainJob", "Runtime")),
     "pod": ("kubernetes.pods", ("Template",)),
     "metadata": ("kubernetes.metadata", ("Metadata",)),
 }
@@ -81,8 +84,7 @@ NO_JOBS = {
         (("", "Service"), ("", "Namespace"), ("", "ServiceAccount"), ("rbac.authorization.k8s.io", "Role"),
          ("rbac.authorization.k8s.io", "RoleBinding"), ("rbac.authorization.k8s.io", "ClusterRole"),
          ("rbac.authorization.k8s.io", "ClusterRoleBinding"), ("networking.k8s.io", "NetworkPolicy"),
-         ("networking.k8s.io", "Ingress"), ("policy", "PodDisruptionBudget"),
-         ("trainer.kubeflow.org", "TrainingRuntime"), ("trainer.kubeflow.org", "ClusterTrainingRuntime")),
+         ("networking.k8s.io", "Ingress"), ("policy", "PodDisruptionBudget")),
         "a job needs none here",
     ),
 }  # fmt: skip
@@ -95,6 +97,8 @@ class Shared:
     user: str
     templates: dict[str, Mapping] = field(default_factory=dict)  # JobTemplates by name
     used_templates: set[str] = field(default_factory=set)  # by a JobFlow
+    runtimes: dict[tuple[str, str], Mapping] = field(default_factory=dict)  # of Kubeflow's Trainer, by kind and name
+    used_runtimes: set[tuple[str, str]] = field(default_factory=set)  # by a TrainJob
     priorities: dict[str, int] = field(default_factory=dict)  # PriorityClasses by name
     beside: dict[tuple[str, str], Mapping] = field(default_factory=dict)  # ConfigMaps and Secrets by kind and name
 
@@ -116,6 +120,12 @@ def prepare(document: Mapping, shared: Shared) -> None:
         shared.priorities[name] = int(document.text("value"))
     elif kind in ("ConfigMap", "Secret"):
         shared.beside[kind, name] = document
+    elif kind in ("TrainingRuntime", "ClusterTrainingRuntime"):
+        shared.runtimes[kind, name] = document
+    elif kind == "TrainJob":
+        from lavactl.job_files.importers.kubernetes.trainjob import reference_of
+
+        shared.used_runtimes.add(reference_of(document))
     elif kind == "JobFlow":
         from lavactl.job_files.importers.kubernetes.jobflow import names_of
 

@@ -6,6 +6,8 @@ from lavactl.job_files.text.nodes import Mapping, Node, Place, Scalar, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     Plain = str | dict[str, "Plain"] | list["Plain"]
 
 
@@ -44,11 +46,6 @@ def replaced(base: "Node | None", patch: "Node | None") -> "Node | None":
     return Sequence(patch.place, kept + patch.items)
 
 
-def with_field(base: Mapping, key: str, value: Node) -> Mapping:
-    """Mapping with one field set."""
-    return merged(base, Mapping(value.place, {key: value}, {key: value.place}))
-
-
 def with_defaults(base: Mapping, defaults: Mapping) -> Mapping:
     """Mapping with the fields that it has not, at any depth."""
     found = copy.copy(base)
@@ -69,3 +66,32 @@ def node_of(value: "Plain", place: Place) -> Node:
     if isinstance(value, list):
         return Sequence(place, [node_of(one, place) for one in value])
     return Scalar(place, value)
+
+
+def changed(base: Mapping, path: "tuple[str, ...]", change: "Callable[[Mapping], Mapping]") -> Mapping:
+    """Mapping in which one below it is changed: a step is a key, or KEY=NAME for the thing of that name in a list.
+
+    A path that leads nowhere changes nothing.
+    """
+    if not path:
+        return change(base)
+    key, _, name = path[0].partition("=")
+    old = base.get(key)
+    new: Node | None = None
+    if isinstance(old, Sequence) and name:
+        items = [
+            changed(one, path[1:], change) if isinstance(one, Mapping) and one.text("name") == name else one
+            for one in old.items
+        ]
+        new = Sequence(old.place, items)
+    elif isinstance(old, Mapping):
+        new = changed(old, path[1:], change)
+    return base if new is None else with_field(base, key, new)
+
+
+def with_field(base: Mapping, key: str, value: Node) -> Mapping:
+    """Mapping with one field set."""
+    found = copy.copy(base)
+    found.entries, found.keys = dict(base.entries), dict(base.keys)
+    found.entries[key], found.keys[key] = value, base.keys.get(key, value.place)
+    return found
