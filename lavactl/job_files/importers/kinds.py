@@ -46,6 +46,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "openpai-v2": ("pai.version2", ("Job",)),
     "openpai-v1": ("pai.version1", ("Job",)),
     "trainjob": ("kubernetes.trainjob", ("TrainJob", "Runtime")),
+    "leaderworkerset": ("kubernetes.leaderworkerset", ("LeaderWorkerSet",)),
     "pod": ("kubernetes.pods", ("Template",)),
     "metadata": ("kubernetes.metadata", ("Metadata",)),
 }

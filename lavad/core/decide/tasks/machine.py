@@ -25,7 +25,8 @@ FAILED_STATUS = 1 << 8  # wait status of a job that fails without a failed task:
 _SCOPES = {A.RESTART_TASK: TASK, A.RESTART_GROUP: GROUP, A.RESTART_ROLE: ROLE, A.RESTART_JOB: JOB}
 QUICK_RESTARTS = 10  # of a role in place; after them each task begins once a second at most
 SPACING_S = 1.0
-_OWN_FAULTS = frozenset({E.FAILED, E.ROLE_FAILED, E.TIMEOUT, E.HANGS})  # after which pauses grow
+# Ends of a task that are its own: pauses before the restarts that follow them grow.
+_OWN_ENDS = frozenset({E.FAILED, E.ROLE_FAILED, E.TIMEOUT, E.HANGS, E.SUCCEEDED, E.ROLE_COMPLETED})
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ def _restart(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent, name:
     if scope in (TASK, GROUP) and tasks.launches and tasks.launches[task.role] is Launch.FIRST:
         scope = ROLE  # one process stands for all of its tasks
     keys = tuple(_scope(tasks, scope, task, event))
-    return Restart(scope, keys, event, is_counted, cause=task if event in _OWN_FAULTS else None)
+    return Restart(scope, keys, event, is_counted, cause=task if event in _OWN_ENDS else None)
 
 
 def _scope(tasks: JobTasks, scope: str, task: TaskKey, event: TaskEvent) -> Iterable[TaskKey]:

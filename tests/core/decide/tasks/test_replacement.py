@@ -502,6 +502,18 @@ def test_a_task_that_restarts_in_place_pauses_alone() -> None:
     assert starts(story.wait(11.0).orders) == {"h2": [(0, 1, 2)]}
 
 
+def test_a_job_that_restarts_after_each_success_pauses_too() -> None:
+    """As a group of a LeaderWorkerSet, whose containers are started anew however they end."""
+    role = a_task_role(tasks=2, restart_pause_s=10.0, restart_pause_max_s=15.0)
+    story, key = gang(hosts=2, role=role, policies=[a_policy(E.SUCCEEDED)], restarts_max=1000)
+    for pause in (10.0, 15.0):
+        story.ends(key, 0, 0)
+        story.stops(key)
+        assert not starts(story.wait(pause - 1).orders)
+        assert starts(story.wait(2.0).orders)
+        story.runs(key)
+
+
 def test_a_task_that_ends_at_once_over_and_over_begins_once_a_second() -> None:
     """Restarted always, as a Volcano task without restartPolicy: the first ten restarts are made at once."""
     story, key = gang(hosts=1, role=a_task_role(restart=2, restarts_max=1000), policies=[])
