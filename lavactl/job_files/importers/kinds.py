@@ -23,6 +23,7 @@ KUBERNETES = {
     ("kubeflow.org", "MPIJob"): ("mpijob", "read_job", ("v2beta1", "v1", "v1alpha2", "v1alpha1")),
     ("kubeflow.org", "PyTorchJob"): ("training", "read_pytorch_job", ("v1", "v1beta2", "v1beta1")),
     ("kubeflow.org", "TFJob"): ("training", "read_tensorflow_job", ("v1", "v1beta2", "v1beta1", "v1alpha2")),
+    ("kubeflow.org", "JAXJob"): ("training", "read_jax_job", ("v1",)),
     ("trainer.kubeflow.org", "TrainJob"): ("trainjob", "read_job", ("v1alpha1",)),
     ("trainer.kubeflow.org", "TrainingRuntime"): ("trainjob", "read_runtime", ("v1alpha1",)),
     ("trainer.kubeflow.org", "ClusterTrainingRuntime"): ("trainjob", "read_runtime", ("v1alpha1",)),
@@ -45,14 +46,15 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "jobset": ("kubernetes.jobset", ("JobSet",)),
     "openpai-v2": ("pai.version2", ("Job",)),
     "openpai-v1": ("pai.version1", ("Job",)),
+    "jaxjob": ("kubernetes.training", ("JAXJob",)),
     "trainjob": ("kubernetes.trainjob", ("TrainJob", "Runtime")),
     "leaderworkerset": ("kubernetes.leaderworkerset", ("LeaderWorkerSet",)),
     "pod": ("kubernetes.pods", ("Template",)),
     "metadata": ("kubernetes.metadata", ("Metadata",)),
 }
 JOB_KINDS = (
-    "Volcano's Job, CronJob, JobFlow and JobTemplate, MPIJob, PyTorchJob, TFJob, TrainJob, JobSet, RayJob, "
-    "LeaderWorkerSet, and Job and CronJob of batch/v1"
+    "Volcano's Job, CronJob, JobFlow and JobTemplate, MPIJob, PyTorchJob, TFJob, JAXJob, TrainJob, JobSet, "
+    "RayJob, LeaderWorkerSet, and Job and CronJob of batch/v1"
 )
 # Documents beside the jobs: (words for them, what takes their place).
 NO_JOBS = {

@@ -1,4 +1,4 @@
-"""PyTorchJob and TFJob of Kubeflow's training operator."""
+"""PyTorchJob, TFJob and JAXJob of Kubeflow's training operator."""
 
 from lavactl.job_files.importers.kinds import Shared
 from lavactl.job_files.importers.kubernetes import kubeflow, metadata, pods
@@ -7,7 +7,7 @@ from lavactl.job_files.model import JobFile
 from lavactl.job_files.text.fields import Fields
 from lavactl.wire import messages
 
-MASTER_PORT, TF_PORT = 23456, 2222
+MASTER_PORT, TF_PORT, JAX_PORT = 23456, 2222, 6666
 BACKENDS = ("c10d", "etcd", "etcd-v2")
 TF_POLICIES = {"": False, "AllWorkers": True}
 PROCESSES = ("auto", "cpu", "gpu", "xpu")
@@ -100,6 +100,29 @@ class TFJob(metadata.Document):
     """TFJob: chief, servers and workers that TF_CONFIG tells of each other."""
 
     spec = Part("spec", TensorFlowSpec, "the job")
+
+
+class JAXReplica(kubeflow.ReplicaSpec):
+    """Replicas of one type; a container must be named jax."""
+
+
+class JAXReplicas(Table):
+    """``jaxReplicaSpecs``; another type is refused."""
+
+    worker = Part("Worker", JAXReplica, "the processes; number 0 is the coordinator, and all must succeed")
+
+
+class JAXSpec(Table):
+    """``spec`` of a JAXJob."""
+
+    replicas = Part("jaxReplicaSpecs", JAXReplicas, "the pods by type", absent="refused")
+    policy = Part("runPolicy", kubeflow.RunPolicy, "times, retries, queue")
+
+
+class JAXJob(metadata.Document):
+    """JAXJob: workers that are told their coordinator, their number and how many they are."""
+
+    spec = Part("spec", JAXSpec, "the job")
 
 
 def read_pytorch_job(fields: Fields, _shared: Shared) -> list[JobFile]:
@@ -214,6 +237,25 @@ def _end_by_pytorch(job: JobFile, is_elastic: bool) -> None:
         return
     workers = job.roles[0]
     workers.succeeded_enough = 1 if is_elastic else workers.tasks_max
+
+
+def read_jax_job(fields: Fields, _shared: Shared) -> list[JobFile]:
+    """Job of a JAXJob.
+
+    Raises:
+        FileError: a field is wrong, or the operator would refuse the job.
+    """
+    document = JAXJob(fields)
+    job = metadata.start(document, "JAXJob", "jaxjob")
+    spec, replicas = document.spec, document.spec.replicas
+    _check_types(replicas)
+    workers = kubeflow.read_replica(job, "worker", replicas.worker, container="jax")
+    job.roles = [workers]
+    _finish(job, document, spec.policy, spec.fields)
+    workers.succeeded_enough = workers.tasks_max
+    pods.add_port(workers, "jaxjob-port", JAX_PORT)
+    job.tasks_rules.conventions.add(name="jaxjob", options=[])
+    return [job]
 
 
 def read_tensorflow_job(fields: Fields, _shared: Shared) -> list[JobFile]:

@@ -76,7 +76,8 @@ class Mpi(Table):
 
     processes = Number("numProcPerNode", 1, "slots of each node in the host file; the number of its GPUs for 1", 1)
     implementation = Word("mpiImplementation", {"OpenMPI": "OpenMPI"}, "OpenMPI", "any but OpenMPI is refused")
-    keys = Text("sshAuthMountPath", "/root/.ssh", "the directory of the keys", told="ssh between tasks needs no keys")
+    keys = Text("sshAuthMountPath", "", "the directory of the keys", told="ssh between tasks needs no keys",
+                absent="that of root")  # fmt: skip
     is_node = Flag("runLauncherAsNode", False, "the launcher is one of the nodes")
 
 
