@@ -61,6 +61,10 @@ def tell_rayjob(scene: Scene) -> Told:
         "FQ_RAY_IP": head,
         "RAY_PORT": told.environment["RAY_ADDRESS"].rpartition(":")[2],
         "RAY_DASHBOARD_ADDRESS": told.environment["RAY_API_SERVER_ADDRESS"].removeprefix("http://"),
+        "RAY_CLUSTER_NAME": scene.table.domain,
+        "RAY_CLUSTER_NAMESPACE": "default",
+        "RAY_CLOUD_INSTANCE_ID": scene.pod(scene.task),
+        "RAY_NODE_TYPE_NAME": "headgroup" if scene.task == heads[0] else scene.task.role,
     }
     return told.joined(Told(environment))
 

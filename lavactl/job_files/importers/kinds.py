@@ -29,6 +29,8 @@ KUBERNETES = {
     ("trainer.kubeflow.org", "ClusterTrainingRuntime"): ("trainjob", "read_runtime", ("v1alpha1",)),
     ("jobset.x-k8s.io", "JobSet"): ("jobset", "read_job", ("v1alpha2", "v1alpha1")),
     ("ray.io", "RayJob"): ("ray", "read_job", ("v1", "v1alpha1")),
+    ("ray.io", "RayCluster"): ("ray", "read_cluster", ("v1", "v1alpha1")),
+    ("ray.io", "RayCronJob"): ("ray", "read_cron_job", ("v1",)),
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("leaderworkerset", "read_job", ("v1", "v1alpha1")),
     ("batch", "Job"): ("batch", "read_job", ("v1",)),
     ("batch", "CronJob"): ("batch", "read_cron_job", ("v1", "v1beta1")),
@@ -48,18 +50,20 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
     "openpai-v1": ("pai.version1", ("Job",)),
     "jaxjob": ("kubernetes.training", ("JAXJob",)),
     "trainjob": ("kubernetes.trainjob", ("TrainJob", "Runtime")),
+    "rayjob": ("kubernetes.ray", ("RayJob", "RayCluster", "RayCronJob")),
     "leaderworkerset": ("kubernetes.leaderworkerset", ("LeaderWorkerSet",)),
     "pod": ("kubernetes.pods", ("Template",)),
     "metadata": ("kubernetes.metadata", ("Metadata",)),
 }
 JOB_KINDS = (
     "Volcano's Job, CronJob, JobFlow and JobTemplate, MPIJob, PyTorchJob, TFJob, JAXJob, TrainJob, JobSet, "
-    "RayJob, LeaderWorkerSet, and Job and CronJob of batch/v1"
+    "RayJob, RayCluster, RayCronJob, LeaderWorkerSet, and Job and CronJob of batch/v1"
 )
 # Documents beside the jobs: (words for them, what takes their place).
 NO_JOBS = {
     **dict.fromkeys(
-        (("scheduling.volcano.sh", "Queue"), ("kueue.x-k8s.io", "ClusterQueue"), ("kueue.x-k8s.io", "LocalQueue"),
+        (("scheduling.volcano.sh", "Queue"), ("scheduling.run.ai", "Queue"),
+         ("kueue.x-k8s.io", "ClusterQueue"), ("kueue.x-k8s.io", "LocalQueue"),
          ("kueue.x-k8s.io", "ResourceFlavor"), ("kueue.x-k8s.io", "Cohort"), ("kueue.x-k8s.io", "Topology")),
         "its counterpart are queues and capacity pools, which administrators configure (lsb.queues, lsb.resources)",
     ),
@@ -102,6 +106,8 @@ class Shared:
     used_templates: set[str] = field(default_factory=set)  # by a JobFlow
     runtimes: dict[tuple[str, str], Mapping] = field(default_factory=dict)  # of Kubeflow's Trainer, by kind and name
     used_runtimes: set[tuple[str, str]] = field(default_factory=set)  # by a TrainJob
+    clusters: dict[str, Mapping] = field(default_factory=dict)  # RayClusters by name
+    selected_clusters: set[str] = field(default_factory=set)  # by a RayJob
     priorities: dict[str, int] = field(default_factory=dict)  # PriorityClasses by name
     beside: dict[tuple[str, str], Mapping] = field(default_factory=dict)  # ConfigMaps and Secrets by kind and name
 
@@ -129,6 +135,12 @@ def prepare(document: Mapping, shared: Shared) -> None:
         from lavactl.job_files.importers.kubernetes.trainjob import reference_of
 
         shared.used_runtimes.add(reference_of(document))
+    elif kind == "RayCluster":
+        shared.clusters[name] = document
+    elif kind == "RayJob":
+        from lavactl.job_files.importers.kubernetes.ray import selected_by
+
+        shared.selected_clusters.add(selected_by(document))
     elif kind == "JobFlow":
         from lavactl.job_files.importers.kubernetes.jobflow import names_of
 

@@ -74,7 +74,13 @@ def test_a_rayjob_has_its_head_in_every_task() -> None:
         "FQ_RAY_IP": "rj-head-0.rj",
         "RAY_DASHBOARD_ADDRESS": "rj-head-0.rj:8300",
         "RAY_API_SERVER_ADDRESS": "http://rj-head-0.rj:8300",
+        "RAY_CLUSTER_NAME": "rj",
+        "RAY_CLUSTER_NAMESPACE": "default",
+        "RAY_CLOUD_INSTANCE_ID": "rj-submitter-0",
+        "RAY_NODE_TYPE_NAME": "submitter",
     }
+    head = told(job(roles, "rayjob", name="rj"), hosts, role=0, index=0)
+    assert head.environment["RAY_NODE_TYPE_NAME"] == "headgroup"
 
 
 def test_ssh_of_an_openpai_job_reaches_roles_by_their_index() -> None:
