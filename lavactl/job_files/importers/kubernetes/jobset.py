@@ -166,7 +166,8 @@ class Rule(Table):
 class Failure(Table):
     """``failurePolicy``; without it the first failed job fails the set."""
 
-    restarts_max = Number("maxRestarts", 0, "so many restarts, then the set fails")
+    restarts_max = Number("maxRestarts", 0, "so many restarts, at once, then the set fails",
+                          here="so many; each waits as one of the failed task would: 10 s, doubling")  # fmt: skip
     strategy = Word(
         "restartStrategy", {one: one for one in ("Recreate", "BlockingRecreate", IN_PLACE)}, "Recreate",
         "how pods are replaced", here="all tasks end before any starts again; on their hosts",
