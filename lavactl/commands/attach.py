@@ -12,6 +12,7 @@ from lavactl.taskrefs import job_of, names_tasks, read_task_ref, task_text
 from lavactl.tasks.keyboard import keyboard_of
 from lavactl.tasks.session import Session
 from lavactl.tasks.surrounding_job import JobKey
+from lavactl.tasks.task_table import RUNNING
 from lavactl.text.render import clean
 from lavactl.wire import messages
 from lavactl.wire.connection import LostError
@@ -72,7 +73,7 @@ def _place(ref: "TaskRef", io: "Io") -> tuple[JobKey, str, str]:
     if len(found) > 1:
         raise CommandError(f"Job <{ref}>: the role has {len(found)} tasks: name one of them.", FAILURE)
     label = task_text(names[found[0].task.role], found[0].task.index)
-    if not found[0].host or not found[0].pid or found[0].ended:
+    if not found[0].host or found[0].phase != RUNNING:
         raise CommandError(f"Job <{ref}>: task {label} does not run.", FAILURE)
     return JobKey(job.job, job.index, 0, []), found[0].host, label
 

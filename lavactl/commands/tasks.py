@@ -38,9 +38,10 @@ def main(argv: list[str], io: "Io") -> int:
     if "json" in options:
         io.print(json_text("tasks", "TASKS", [dict(zip(HEADER, row, strict=True)) for row in rows]))
     elif "noheader" in options:
-        io.print(table(rows[0], rows[1:]))
+        if rows:
+            io.print(table(rows[0], rows[1:]))
     else:
         if report := progress_text(job, io.now()):
             io.print(f"Progress: {report}")
-        io.print(table(HEADER, rows))
+        io.print(table(HEADER, rows) if rows else f"Job <{job.job}> has not been dispatched.")
     return 0

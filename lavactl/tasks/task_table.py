@@ -15,20 +15,24 @@ if TYPE_CHECKING:
 
 HEADER = ("TASK", "STAT", "HOST", "RUN", "EXIT", "PID", "STARTED", "ENDED", "REASON")
 PHASES = ("WAIT", "START", "RUN", "STOP", "DONE", "EXIT")
-WAITING, DONE, EXITED = 0, 4, 5
+WAITING, RUNNING, DONE, EXITED = 0, 2, 4, 5
+SUSPENDED = "SUSP"  # it runs, and its job is suspended
 
 
 def task_rows(job: messages.JobRecord) -> list[tuple[str, ...]]:
     """A row for each task, by role and index."""
     names = [role.name for role in job.spec.roles]
-    return [_row(clean(names[one.task.role]) if one.task.role < len(names) else "-", one) for one in job.tasks]
+    is_stopped = job.state in (messages.USUSP, messages.SSUSP)
+    return [
+        _row(clean(names[one.task.role]) if one.task.role < len(names) else "-", one, is_stopped) for one in job.tasks
+    ]
 
 
-def _row(role: str, one: "TaskState") -> tuple[str, ...]:
+def _row(role: str, one: "TaskState", is_stopped: bool) -> tuple[str, ...]:
     has_ended = one.phase in (DONE, EXITED) and one.task.run > 0
     return (
         task_text(role, one.task.index),
-        PHASES[one.phase],
+        SUSPENDED if is_stopped and one.phase == RUNNING else PHASES[one.phase],
         clean(one.host) or "-",
         str(one.task.run) if one.task.run else "-",
         str(exit_code(one.status)) if has_ended else "-",

@@ -94,6 +94,26 @@ def test_the_table_of_one_role_and_of_none(desk: Desk) -> None:
     assert (missing.code, missing.err) == (255, "Job <1201[chief]> has no such task.\n")
 
 
+def test_a_job_that_waits_has_no_table_yet(desk: Desk) -> None:
+    """The sentence says why there are no rows; for programs there is no line at all."""
+    job = training()
+    job.state = common_pb2.PEND
+    del job.tasks[:]
+    desk.client.jobs = [job]
+    assert desk.type("lavactl", "tasks", "1201").out == "Job <1201> has not been dispatched.\n"
+    quiet = desk.type("lavactl", "tasks", "-noheader", "1201")
+    assert (quiet.out, quiet.err, quiet.code) == ("", "", 0)
+
+
+def test_tasks_of_a_suspended_job_are_suspended(desk: Desk) -> None:
+    """Those that run; others have ended before."""
+    job = training()
+    job.state = common_pb2.USUSP
+    desk.client.jobs = [job]
+    rows = desk.type("lavactl", "tasks", "-noheader", "1201").out.splitlines()
+    assert [row.split()[1] for row in rows] == ["SUSP", "SUSP", "EXIT"]
+
+
 def test_other_jobs_have_no_tasks_of_their_own(desk: Desk) -> None:
     """A plain job says so; an unknown one is not found."""
     desk.client.jobs = [a_job([("n001", 1)])]

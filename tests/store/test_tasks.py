@@ -31,7 +31,7 @@ from lavad.store.writer import batch
 from lavad.store.writer_process import Database
 from protos.common_pb2 import RESTART_ON_FAILURE
 from tests import lsf_log_parser
-from tests.builders import ANN, a_host
+from tests.builders import ANN, ROOT, a_host
 from tests.store.fingerprint import fingerprint
 from tests.task_jobs import FIRST, TaskStory, a_policy, a_task_role, a_task_spec, starts, submission
 
@@ -209,6 +209,17 @@ def test_the_history_tells_of_failures_and_restarts(tmp_path: Path) -> None:
         assert "Role worker restarted (1 of 3): failed" in told
         assert "Signal <KILL> requested by user or administrator <ann> for worker[2]" in told
         assert "exit code 143" not in told
+
+
+def test_the_history_tells_why_the_system_ended_tasks(tmp_path: Path) -> None:
+    """No user has asked for it: there was an administrator without a name."""
+    with a_story(f"{tmp_path}/lava.db") as story:
+        key = story.begin(*_roles())
+        story.runs(key)
+        story.do(c.RevokeHost("h1", ROOT, 60.0, "spot"))
+        told = "\n".join(story.told(key.job))
+        assert "ps[0], worker[0] ended: host h1 is revoked" in told
+        assert "administrator <>" not in told
 
 
 def test_what_happened_in_the_queue_is_told_everywhere(tmp_path: Path) -> None:
