@@ -189,6 +189,8 @@ def _finish(job: JobFile, document: metadata.Document, policy: kubeflow.RunPolic
     short = total - kubeflow.read_scheduling(job, policy.scheduling, total)
     for one in reversed(job.roles):
         less = min(short, one.tasks_min)
+        if less and one.tasks_min == one.tasks_max:  # the minimum is for the start; all replicas run
+            one.completions = one.tasks_max
         one.tasks_min -= less
         one.may_be_absent = one.tasks_min == 0
         short -= less
