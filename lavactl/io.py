@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 DEFAULT_WIDTH = 80
 # Names the request of a command that was begun elsewhere and is begun anew here; no job inherits it.
 REQUEST_ID = b"LAVA_REQUEST_ID="
+# Control characters of a terminal, as they are shown. Ends of lines, tabs and separators (28 to 31) do nothing to it.
+VISIBLE = {code: f"\\u{code:04x}" for code in (*range(28), *range(127, 160)) if code not in (9, 10)}
+VISIBLE |= {13: "\\r", 27: "\\e"}
 
 
 def own_environment() -> list[bytes]:
@@ -108,8 +111,19 @@ class Io:
         return self._stderr
 
     def print(self, text: str = "", end: str = "\n") -> None:
-        """Write text to standard output (buffered until the command ends, or ``flush``)."""
-        self.write(encode(text + end))
+        """Write text to standard output (buffered until the command ends, or ``flush``).
+
+        Control characters other than ends of lines, tabs and separators are made visible: no text moves the cursor.
+        What must stay as it is goes through ``write``.
+        """
+        self.write(encode((text + end).translate(VISIBLE)))
+
+    def show(self, data: bytes) -> None:
+        """Write what was submitted as it is; to a terminal as by ``print``. Errors are those of ``write``."""
+        if self.is_terminal(self.stdout):
+            self.print(data.decode("utf-8", "surrogateescape"), end="")
+        else:
+            self.write(data)
 
     def write(self, data: bytes) -> None:
         """Write bytes to standard output.
@@ -148,7 +162,7 @@ class Io:
         if stream is None:
             return
         try:
-            stream.write(encode(text + "\n"))
+            stream.write(encode((text + "\n").translate(VISIBLE)))
             stream.flush()
         except OSError:
             self._stderr = None

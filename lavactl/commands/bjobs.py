@@ -430,8 +430,8 @@ def show_script(listing: Listing) -> None:
     """-script: the script of a job, of an array once, or the command of a job without one."""
     job = next((page[0] for page in listing.pages(details=True)), None)
     if job is not None:
-        text = job.spec.command
-        listing.io.print(text, end="" if text.endswith("\n") else "\n")
+        script = job.spec.command_bytes or job.spec.command.encode()
+        listing.io.show(script if script.endswith(b"\n") else script + b"\n")
 
 
 def show_environment(word: str, io: "Io") -> int:
@@ -441,7 +441,7 @@ def show_environment(word: str, io: "Io") -> int:
     if reply.error:
         io.error(f"Job <{ref_text(request.ref)}>: {clean(reply.error)}")
         return FAILURE
-    io.write(b"".join(entry + b"\n" for entry in reply.environment))
+    io.show(b"".join(entry + b"\n" for entry in reply.environment))
     return 0
 
 

@@ -107,11 +107,11 @@ def main(argv: list[str], io: "Io") -> int:
 def row(host: "Host", wide: bool) -> str:
     """One line of the table."""
     facts = host.facts
-    name, kind, model = facts.name, facts.type or "-", clean(facts.model).replace(" ", "_") or "-"
+    name, kind, model = facts.name, clean(facts.type) or "-", clean(facts.model).replace(" ", "_") or "-"
     start = f"{name:<20} {kind:>15} {model:>15}" if wide else f"{name[:11]:<11} {kind[:7]:>7} {model[:8]:>8}"
     return (
         f"{start} {facts.cpu_factor:>5.1f} {facts.cpus:>5} {size(facts.memory_mib):>6} {size(facts.swap_mib):>6} "
-        f"{'Yes' if facts.server else 'No':>6} ({' '.join(facts.resources)})\n"
+        f"{'Yes' if facts.server else 'No':>6} ({clean(' '.join(facts.resources))})\n"
     )
 
 
@@ -121,10 +121,10 @@ def long_text(host: "Host") -> str:
     model = clean(facts.model).replace(" ", "_") or "-"
     return (
         f"HOST_NAME:  {facts.name}\n{LONG_HEADER}\n"
-        f"{facts.type or '-':<6} {model:>15} {facts.cpu_factor:>5.1f} {facts.cpus:>5} {'-':>6} "
+        f"{clean(facts.type) or '-':<6} {model:>15} {facts.cpu_factor:>5.1f} {facts.cpus:>5} {'-':>6} "
         f"{size(facts.memory_mib):>6} {size(facts.swap_mib):>6} {size(facts.tmp_mib):>6} {0:>6} "
         f"{'Yes' if facts.server else 'No':>6} {facts.sockets:>6} {facts.cores:>6} {facts.cpus:>8}\n\n"
-        f"RESOURCES: ({' '.join(facts.resources)})\n"
+        f"RESOURCES: ({clean(' '.join(facts.resources))})\n"
     )
 
 

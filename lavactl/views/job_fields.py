@@ -83,7 +83,7 @@ def readers(short: bool, now: float) -> "dict[str, tuple[int, Reader]]":
         "pend_time": (12, lambda job: str(pending_s(job, now))),
         "ependtime": (12, lambda job: str(pending_s(job, now))),
         "run_time": (15, lambda job: f"{run_s(job, now)} second(s)"),
-        "exception_status": (16, lambda job: " ".join(job.exceptions)),
+        "exception_status": (16, lambda job: clean(" ".join(job.exceptions))),
         "idle_factor": (11, lambda job: idle_factor(job, now)),
         "cpu_efficiency": (10, lambda job: cpu_efficiency(job, now)),
     }

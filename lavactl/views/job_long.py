@@ -242,7 +242,7 @@ def limits(job: "Job") -> list[str]:
     if spec.runtime_estimate_s:
         lines += ["", " RUNTIME", f" {spec.runtime_estimate_s / 60:.1f} min"]
     for one in spec.rlimits:
-        lines += ["", f" {LIMITS.get(one.name, one.name)}", f" {amount(one.name, one.soft)}"]
+        lines += ["", f" {LIMITS.get(one.name) or clean(one.name)}", f" {amount(one.name, one.soft)}"]
     if spec.memory_limit_mib:
         lines += ["", " MEMLIMIT", f"    {memory_limit(spec.memory_limit_mib)}"]
     return [*lines, ""] if lines else []

@@ -23,7 +23,7 @@ BY_THE_MASTER = "JobSpec.submit_host"  # set there, whatever a request says
 LINES = [
     field
     for field in texts.texts_of(JobSpec.DESCRIPTOR)
-    if field.type == field.TYPE_STRING
+    if field.full_name == f"{JobSpec.DESCRIPTOR.full_name}.{field.name}"
     and texts.key_of(field) not in texts.PROGRAMS | texts.PARAGRAPHS | {BY_THE_MASTER}
 ]
 

@@ -6,11 +6,13 @@ documents after each other.
 """
 
 import re
+from bisect import bisect_left
 
 from lavactl.job_files.text.nodes import FileError, Mapping, Node, Null, Place, Scalar, Sequence
 
 DEPTH_MAX = 60
 BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
+LINE_END = re.compile("\n")
 WORD = re.compile(r"[A-Za-z_]+")
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])")
 PLAIN = re.compile(r'[^"\\]*')
@@ -46,6 +48,7 @@ class _Reader:
         self.text = text
         self.file = file
         self.at = 0
+        self._line_ends = [found.start() for found in LINE_END.finditer(text)]  # a place costs no look at all before it
 
     def documents(self) -> list[Node]:
         found = []
@@ -56,8 +59,8 @@ class _Reader:
         return found
 
     def place(self, at: int) -> Place:
-        line = self.text.count("\n", 0, at) + 1
-        return Place(line, at - self.text.rfind("\n", 0, at))
+        line = bisect_left(self._line_ends, at)
+        return Place(line + 1, at - (self._line_ends[line - 1] if line else -1))
 
     def wrong(self, sentence: str, at: int | None = None) -> FileError:
         return FileError(self.file, self.place(self.at if at is None else at), "", f"this is no JSON: {sentence}.")

@@ -6,6 +6,8 @@ Invariant: a column of a given width cuts and pads its values to it; a field tha
 import re
 from typing import NamedTuple
 
+from lavactl.text.render import clean
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,6 +31,7 @@ class Column(NamedTuple):
 
     def fit(self, value: str) -> str:
         """Value, cut and padded to this column."""
+        value = clean(value)
         if not self.width:
             return value
         value = value[: self.width]

@@ -26,7 +26,7 @@ def text_of(lines: list[str], *, one_line: bool) -> str:
 
 def job_lines(view: JobView) -> list[str]:
     """One job."""
-    return [*_identity(view), *_times(view), *_places(view), *_files(view)]
+    return list(map(clean, (*_identity(view), *_times(view), *_places(view), *_files(view))))
 
 
 def _identity(view: JobView) -> list[str]:
@@ -117,8 +117,8 @@ def node_lines(host: "Host", site: "Site") -> list[str]:
         f"AllocTRES=cpu={used}" + (f",gres/gpu={busy}" if busy else ""),
     ]
     if host.comment or state in nodes.OTHER:
-        lines.append(f"Reason={clean(host.comment) or host.status}")
-    return lines
+        lines.append(f"Reason={host.comment or host.status}")
+    return list(map(clean, lines))
 
 
 def partition_lines(queue: "Queue", site: "Site") -> list[str]:

@@ -8,17 +8,51 @@ reference as it stands.
 import re
 import shlex
 
+from lavactl.errors import CommandError
+from lavactl.options import printable
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+VALUE_MAX = 128 << 10  # the kernel's bound on one variable, and on one word of a command
 _REFERENCE = re.compile(r"\$(\$|\(([^()]*)\))")
 _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def expand(text: str, variables: "Mapping[str, str]") -> str:
-    """Text with its references replaced; unknown ones stay."""
-    return _REFERENCE.sub(lambda found: "$" if found[1] == "$" else variables.get(found[2], found[0]), text)
+    """Text with its references replaced; unknown ones stay.
+
+    Raises:
+        CommandError: it would become longer than a variable or a word of a command can be.
+    """
+    room = Room(text)
+
+    def value(found: "re.Match[str]") -> str:
+        return room.take("$" if found[1] == "$" else variables.get(found[2], found[0]))
+
+    return _REFERENCE.sub(value, text)
+
+
+class Room:
+    """Characters that the references of one text may still become."""
+
+    def __init__(self, text: str) -> None:
+        self._left = VALUE_MAX
+        self._begin = text[:40]
+
+    def take(self, value: str) -> str:
+        """The value, counted.
+
+        Raises:
+            CommandError: there is no room for it.
+        """
+        self._left -= len(value)
+        if self._left < 0:
+            raise CommandError(
+                f"{printable(self._begin)}: with its $(NAME) replaced it would be longer than {VALUE_MAX} characters."
+            )
+        return value
 
 
 def is_open(text: str, variables: "Mapping[str, str]", told: "Collection[str]" = ()) -> bool:
@@ -68,14 +102,14 @@ def shell_word(word: str, variables: "Mapping[str, str]", told: "Collection[str]
     """Word of a line of the shell, with open references left to the environment of the task."""
     if not is_open(word, variables, told):
         return shlex.quote(expand(word, variables))
-    parts, end = [], 0
+    parts, end, room = [], 0, Room(word)
     for found in _REFERENCE.finditer(word):
         parts.append(_quoted(word[end : found.start()]))
         end = found.end()
         if found[1] == "$":
             parts.append("\\$")
         elif found[2] in variables:
-            parts.append(_quoted(variables[found[2]]))
+            parts.append(_quoted(room.take(variables[found[2]])))
         elif found[2] in told or is_shell_name(found[2]):
             parts.append(f"${{{shell_name(found[2])}-\\$({found[2]})}}")
         else:

@@ -9,6 +9,7 @@ import binascii
 import re
 from dataclasses import dataclass, field
 
+from lavactl.errors import CommandError
 from lavactl.job_files.importers.kubernetes.expansion import expand, refers, shell_word
 from lavactl.job_files.importers.tables import Anything, Flag, Part, Required, Table, Text
 from lavactl.job_files.model import JobFile
@@ -17,6 +18,7 @@ from lavactl.job_files.text.nodes import Mapping
 from lavactl.job_files.text.quantities import read_quantity, whole
 from lavactl.wire import messages
 
+SIZE_MAX = 4 << 20  # characters of all values: no job can be larger
 CONFIG_MAP, SECRET = "ConfigMap", "Secret"
 # Fields of a pod, as a task's shell knows them. ``metadata.name`` and labels are below.
 OF_POD = {
@@ -126,11 +128,15 @@ class Variables:
     known: dict[str, str] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
     secret: dict[str, str] = field(default_factory=dict)
+    size: int = 0  # characters of all values
 
     def put(self, name: str, kind: "dict[str, str]", value: str) -> None:
         """Set a variable, of one kind alone: a later one of its name takes its place."""
         for one in (self.known, self.told, self.secret):
-            one.pop(name, None)
+            self.size -= len(one.pop(name, ""))
+        self.size += len(value)
+        if self.size > SIZE_MAX:
+            raise CommandError(f"The variables of a container are longer than {SIZE_MAX >> 20} MiB together.")
         kind[name] = value
 
 
