@@ -12,7 +12,7 @@ from lavactl.wire import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from protos.common_pb2 import TaskAction
+    from protos.common_pb2 import TaskEvent
 
 ROLE = "job"
 CODE_MAX = 255
@@ -24,8 +24,9 @@ ACTIONS = {
     "FailJob": messages.TERMINATE_JOB,
     "Ignore": messages.RESTART_TASK,
     "FailIndex": messages.IGNORE,
-    "Count": None,
+    "Count": messages.RESTART_TASK,
 }
+COUNT = "Count"
 
 
 REPLACEMENTS = {"TerminatingOrFailed": "TerminatingOrFailed", "Failed": "Failed"}
@@ -90,7 +91,7 @@ class JobSpec(metadata.Suspended, metadata.Timed, metadata.Managed):
     backoff = Number("backoffLimit", BACKOFF, "so many failures of all pods together, then the job fails",
                      here="so many restarts of all tasks together")  # fmt: skip
     backoff_each = Number("backoffLimitPerIndex", None, "so many failures of each index",
-                          here="that number times the tasks, counted together; told")  # fmt: skip
+                          here="so many restarts of each task")  # fmt: skip
     failed_max = Number("maxFailedIndexes", None, "more failed indices end the job", here="more failed tasks end it")
     failures = Part("podFailurePolicy", FailurePolicy, "failures that are final or do not count")
     success = Part("successPolicy", SuccessPolicy, "ends the job before all indices succeeded")
@@ -184,9 +185,30 @@ def read_spec(job: JobFile, spec: JobSpec, owner: JobMetadata) -> None:
     made.tasks_min, made.may_be_absent = max(least, 1), False
     if made.tasks_min < at_once:  # all are to run, also those that find no room at the start
         made.completions = made.completions or at_once
+    if spec.backoff_each is not None:
+        made.group, made.restarts_max = 1, spec.backoff_each
+        drop_counts(made)
+        final = [one for one in made.policies if one.action in (messages.TERMINATE_JOB, messages.IGNORE)]
+        job.tasks_rules.final_codes.extend(sorted({code for one in final for code in one.exit_codes}))
+    elif spec.has(JobSpec.failures):
+        _restart_by_rules(job, made, spec.backoff)
     metadata.read_times(job, spec.fields)
     metadata.read_suspend(job, spec.fields, is_queued)
     job.roles = [made]
+
+
+def drop_counts(made: messages.Role) -> None:
+    """Drop rules that only say that a failure counts, where tasks restart in place: there each does."""
+    kept = [one for one in made.policies if one.action != messages.RESTART_TASK or one.uncounted]
+    del made.policies[:]
+    made.policies.extend(kept)
+
+
+def _restart_by_rules(job: JobFile, made: messages.Role, limit: int) -> None:
+    """Restart failed tasks by a policy behind those of the file, which come before a restart there."""
+    made.restart, made.restarts_max = messages.RESTART_NEVER, 0
+    made.policies.add(action=messages.RESTART_TASK, events=[messages.TASK_FAILED])
+    job.tasks_rules.restarts_max = limit
 
 
 def read_role(job: JobFile, spec: JobSpec, name: str) -> messages.Role:
@@ -235,8 +257,8 @@ def _read_ends(made: messages.Role, spec: JobSpec, completions: int) -> None:
     retry(made, spec.backoff)
     if spec.backoff_each is not None:
         made.restarts_max = spec.backoff_each * total
-        spec.note(JobSpec.backoff_each, "the restarts of all tasks are counted together.")
-    made.failed_enough = min((spec.failed_max or 0) + 1, total)
+    is_endless = spec.backoff_each is not None and spec.failed_max is None
+    made.failed_enough = 0 if is_endless else min((spec.failed_max or 0) + 1, total)
     made.succeeded_enough = completions
     made.success_min = completions or 1  # of a work queue any: its other tasks run to their end
     for rule in spec.success.rules:
@@ -286,9 +308,18 @@ def _read_failures(made: messages.Role, spec: JobSpec) -> None:
             raise rule.wrong(None, "a rule is for onExitCodes or for onPodConditions, one of them.")
         if rule.has(FailureRule.codes):
             is_for_task = _is_for_task(rule.codes, spec.template.pod)
-            _read_codes(made, rule.codes, action, is_for_task)
+            codes = _read_codes(rule.codes, is_for_task)
+            _add(made, rule, messages.TaskPolicy(action=action or messages.IGNORE, exit_codes=codes))
         else:
-            _read_conditions(made, rule, action)
+            events = _read_conditions(rule)
+            _add(made, rule, messages.TaskPolicy(action=action or messages.IGNORE, events=events))
+
+
+def _add(made: messages.Role, rule: FailureRule, policy: messages.TaskPolicy) -> None:
+    """Add the policy of a rule, if it is for something that happens here; a failure that is ignored is not counted."""
+    policy.uncounted = policy.action == messages.RESTART_TASK and rule.text(FailureRule.action) != COUNT
+    if policy.exit_codes or policy.events:
+        made.policies.append(policy)
 
 
 def _is_for_task(codes: ExitCodes, pod: pods.Pod) -> bool:
@@ -303,7 +334,8 @@ def _is_for_task(codes: ExitCodes, pod: pods.Pod) -> bool:
     return codes.container in ("", names[0][0])
 
 
-def _read_codes(made: messages.Role, codes: ExitCodes, action: "TaskAction | None", is_for_task: bool) -> None:
+def _read_codes(codes: ExitCodes, is_for_task: bool) -> list[int]:
+    """Exit codes of a rule; none of one that is for another container than the task's."""
     codes.need(ExitCodes.operator)
     found = [codes.fields.whole("values", text) for text in codes.values]
     if found != sorted(set(found)):
@@ -314,21 +346,15 @@ def _read_codes(made: messages.Role, codes: ExitCodes, action: "TaskAction | Non
         found = [code for code in range(1, CODE_MAX + 1) if code not in found]
     if not is_for_task:
         codes.note(ExitCodes.container, f"ignored: container {codes.container} is not run.")
-    elif action is None:
-        codes.note(None, "as without the rule: the failure counts.")
-    else:
-        made.policies.add(action=action, exit_codes=found)
+    return found if is_for_task else []
 
 
-def _read_conditions(made: messages.Role, rule: FailureRule, action: "TaskAction | None") -> None:
-    """Read a rule for evicted pods."""
+def _read_conditions(rule: FailureRule) -> "list[TaskEvent]":
+    """Events of a rule for conditions of pods: those of evicted ones."""
     met = False
     for one in rule.conditions:
         one.need(Condition.kind)
         met = met or (one.kind == "DisruptionTarget" and one.status == "True")
     if not met:
         rule.note(FailureRule.conditions, "ignored: of conditions only DisruptionTarget happens here.")
-    elif action is None:
-        rule.note(FailureRule.conditions, "as without the rule: the failure counts.")
-    else:
-        made.policies.add(action=action, events=[messages.TASK_EVICTED])
+    return [messages.TASK_EVICTED] if met else []

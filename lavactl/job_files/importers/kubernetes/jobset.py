@@ -296,6 +296,8 @@ def _part(job: JobFile, part: ReplicatedJob, labels: "dict[str, str]") -> JobSpe
     given.asked |= {*given.node.entries}  # they are read with the defaults
     job.labels[name] = labels
     made = batch.read_role(job, inner, name)
+    batch.drop_counts(made)
+    inner.note_if(JobSpec.backoff_each, "the restarts of all tasks of a job are counted together.")
     pod = inner.template.pod
     if pod.text(pods.Pod.restart) == "OnFailure" or not inner.backoff:
         pod.same(pods.Pod.restart)
