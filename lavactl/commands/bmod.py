@@ -178,11 +178,11 @@ def changes(options: Options, io: "Io") -> tuple[messages.JobSpec, list[str]]:
     submission.describe(spec, choices)
     if spec.array:
         raise CommandError("bmod -J: the index list of an array cannot be changed. Job not modified.")
-    submission.limit(spec, choices, io)
-    submission.request(spec, choices, io)
     if any(name in kept for name in ("i", "is", "o", "oo", "e", "eo", "cwd", "outdir", "f")):
         submission.place(spec, choices, io)
         del spec.environment[:]
+    submission.limit(spec, choices, io)
+    submission.request(spec, choices, io)
     if (text := choices.value("aps")) is not None:
         spec.absolute_priority = absolute_priority(text)
     if (command := choices.value("Z")) is not None:
