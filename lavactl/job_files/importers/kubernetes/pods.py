@@ -433,7 +433,8 @@ def fill_amounts(role: messages.Role, resources: Resources | Fields) -> None:
         elif GPU.fullmatch(name):
             gpus += quantities.whole(amount)
         else:
-            fields.note(name, "ignored: lava gives out slots, memory and GPUs by a job file.")
+            for given in (limits, requests) if fields is requests and limits.has(name) else (fields,):
+                given.note(name, "ignored: lava gives out slots, memory and GPUs by a job file.")
     if gpus:
         role.gpu.CopyFrom(gpus_per_task(gpus))
     if limits.has("cpu") and requests.has("cpu") and _quantity(limits, "cpu") > _quantity(requests, "cpu"):
