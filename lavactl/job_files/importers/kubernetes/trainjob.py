@@ -81,10 +81,6 @@ class Mpi(Table):
     is_node = Flag("runLauncherAsNode", False, "the launcher is one of the nodes")
 
 
-class Flux(Table):
-    """``flux``: brokers of Flux start the command."""
-
-
 class Policy(Table):
     """``mlPolicy``; at most one framework."""
 
