@@ -29,7 +29,8 @@ JOBS = 1_000_000
 USERS, PROJECTS, MONTHS = 200, 40, 12
 QUEUES = ("normal", "idle", "gpu", "long")
 MONTH_S = 30 * 86400.0
-AT_ONCE = 20_000
+KEPT_PART = 10  # one of so many rows outlives the purge
+SUBMITTED = 50
 REPORTS = (
     ("user", ["-by", "user"]),
     ("queue_month", ["-by", "queue month"]),
@@ -108,8 +109,35 @@ def _lavactl(personal: Personal, word: str) -> None:
     subprocess.run([BIN / "lavactl", word, "--dir", personal.directory], check=True, stdout=subprocess.DEVNULL)
 
 
+def _compact(figures: Figures, personal: Personal, database: Path) -> None:
+    """Remove most of the rows, as a purge does, and give their room back while jobs are submitted."""
+    _lavactl(personal, "down")
+    with sqlite3.connect(database) as connection:
+        for table in ("specs", "jobs", "accounting", "requests"):
+            connection.execute(f"DELETE FROM {table} WHERE job % {KEPT_PART}")
+    connection.close()
+    _lavactl(personal, "up")
+    alone = [_submit(personal) for _ in range(SUBMITTED)]
+    began = time.monotonic()
+    compact = subprocess.Popen([BIN / "lavactl", "compact", "--conf", personal.directory], stdout=subprocess.DEVNULL)
+    beside = []
+    while compact.poll() is None:
+        beside.append(_submit(personal))
+    figures.put("compact_s", time.monotonic() - began)
+    figures.put("compact_database_mib", os.path.getsize(database) / 2**20)
+    figures.put_percentiles("compact_bsub_alone_ms", alone, 50, 99)
+    figures.put_percentiles("compact_bsub_beside_ms", beside, 50, 99)
+
+
+def _submit(personal: Personal) -> float:
+    began = time.monotonic()
+    words = [BIN / "bsub", "-H", "true"]
+    subprocess.run(words, env=personal.environment, check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+
 def measure(figures: Figures, jobs: int = JOBS) -> None:
-    """usage_...: seconds of whole commands."""
+    """usage_...: seconds of whole commands; compact_...: those of the compaction, and of bsub beside it."""
     with cluster(2, 4) as personal:
         _lavactl(personal, "down")
         database = next(personal.directory.rglob("lava.db"))
@@ -121,6 +149,7 @@ def measure(figures: Figures, jobs: int = JOBS) -> None:
         for key, options in REPORTS:
             _timed(figures, key, personal, ["busage", *options])
         _timed(figures, "bacct_all", personal, ["bacct", "-u", "all"])
+        _compact(figures, personal, database)
 
 
 def main() -> None:

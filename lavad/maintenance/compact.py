@@ -67,7 +67,7 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 def _give_back(connection: sqlite3.Connection) -> None:
     """Cut free pages off, each step a transaction of its own; the file becomes smaller with the checkpoints."""
     while _number(connection, "freelist_count"):
-        connection.execute(f"PRAGMA incremental_vacuum({STEP_PAGES})").fetchall()
+        connection.executescript(f"PRAGMA incremental_vacuum({STEP_PAGES})")  # execute() would free one page
         time.sleep(PAUSE_S)  # a commit of lavad's goes between
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 

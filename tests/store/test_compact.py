@@ -86,6 +86,20 @@ def test_the_writer_goes_on_meanwhile(tmp_path: Path, monkeypatch: pytest.Monkey
     assert size(path) < ROWS * SIZE / 4 + 100 * written
 
 
+def test_a_step_frees_as_many_pages_as_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver ends this statement after its first page, if it is asked in the plain way: an hour a gigabyte."""
+    path, pauses = tmp_path / "lava.db", list[float]()
+    monkeypatch.setattr(compact.time, "sleep", pauses.append)
+
+    async def live() -> None:
+        store = await filled(path)
+        list(compact.run(str(path)))
+        await store.close()
+
+    asyncio.run(live())
+    assert 1 <= len(pauses) <= ROWS * 2 * SIZE / 4096 / compact.STEP_PAGES + 1
+
+
 def as_of_an_earlier_version(path: Path) -> None:
     """Make the file one that can't give pages back."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
