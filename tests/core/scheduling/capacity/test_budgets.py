@@ -11,6 +11,7 @@ from lavad.core.model import JobState
 from lavad.core.model.policy import Policy
 from lavad.core.model.rules.budgets import HOUR_S, Amounts, Budget, Every
 from lavad.core.model.rules.names import Names
+from lavad.core.model.rules.queues import Queue
 from lavad.core.queries.pending_reasons import explain
 from lavad.core.state.budgets import BudgetAccount
 from tests.builders import ANN, BOB, Story, a_cluster, a_host, a_job
@@ -232,3 +233,26 @@ def test_a_site_without_budgets_has_no_such_constraint() -> None:
     assert running(story, job) == [True]
     assert not story.cluster.charges
     assert not story.cluster.budgets.accounts
+
+
+def test_no_job_is_preempted_for_one_whose_budget_is_used_up() -> None:
+    """The victim's slots would not help it."""
+    urgent = Queue("urgent", priority=50, preempts=(("normal", 0),))
+    policy = Policy(
+        queues=(urgent, Queue("normal")),
+        budgets=(Budget("b", slot_s=HOUR_S, queues=Names(False, frozenset({"urgent"}))),),
+    )
+    story = a_cluster(a_host("n1", 2), policy=policy)
+    low = story.submit(a_job(2, BOB, run_limit_s=HOUR))
+    story.plan()
+    story.started("n1", story.key(low))
+    high = story.submit(a_job(2, queue="urgent", run_limit_s=HOUR))
+    for _ in range(3):
+        story.plan()
+        passes(story, 10.0)
+    assert story.state(low) is JobState.RUN
+    assert running(story, high) == [False]
+    fitting = story.submit(a_job(1, queue="urgent", run_limit_s=HOUR // 2))
+    story.plan()
+    assert story.state(low) is JobState.SSUSP or story.cluster.attempts[story.key(low)].suspended
+    assert story.state(fitting) is not JobState.EXIT
