@@ -14,7 +14,7 @@ from pathlib import Path
 from lavad.store.database import database, files, url
 from lavad.store.errors import StoreRefused
 
-STEP_PAGES = 500  # in one transaction: some milliseconds, in which lavad's commit waits
+STEP_PAGES = 200  # in one transaction: some milliseconds, in which lavad's commit waits
 PAUSE_S = 0.02
 _BUSY_S = 30.0
 _INCREMENTAL = 2
@@ -66,6 +66,7 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 def _give_back(connection: sqlite3.Connection) -> None:
     """Cut free pages off, each step a transaction of its own; the file becomes smaller with the checkpoints."""
+    connection.execute("PRAGMA synchronous=NORMAL")  # the next commit of lavad's syncs; until then nothing is lost
     while _number(connection, "freelist_count"):
         connection.executescript(f"PRAGMA incremental_vacuum({STEP_PAGES})")  # execute() would free one page
         time.sleep(PAUSE_S)  # a commit of lavad's goes between

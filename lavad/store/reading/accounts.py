@@ -174,12 +174,17 @@ def _attempts(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
     return _paged(read, query, (accounting.ended_at, accounting.job, accounting.idx, accounting.attempt))
 
 
-def attempts_wanted(wanted: AccountFilter) -> list[ColumnElement[bool]]:
-    """Return the conditions of the filter on the rows of attempts; those of names and elements are not among them."""
+def attempts_wanted(
+    wanted: AccountFilter, ended_at: ColumnElement[float] = accounting.ended_at
+) -> list[ColumnElement[bool]]:
+    """Return the conditions of the filter on the rows of attempts; those of names and elements are not among them.
+
+    ``ended_at``: the column, or an expression for it that no index has.
+    """
     found = [
         *_of_submission(accounting, wanted),
         *_between(accounting.dispatched_at, wanted.dispatched),
-        *_between(accounting.ended_at, wanted.completed),
+        *_between(ended_at, wanted.completed),
     ]
     if wanted.hung:
         of_job = and_(events.job == accounting.job, events.idx == accounting.idx)
@@ -201,24 +206,28 @@ def _ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
         jobs.reason, *map(literal, _UNUSED), func.coalesce(parts.name, specs.name),
         func.coalesce(parts.shared, specs.shared), func.coalesce(parts.words, specs.words), jobs.part,
     )  # fmt: skip
-    query = _in_queue(select(*columns), wanted)
+    query = _in_queue(select(*columns), wanted, jobs.ended_at)
     return _paged(read, query, (jobs.ended_at, jobs.job, jobs.idx))
 
 
 def ended_in_queue(wanted: AccountFilter) -> Select[Any]:
-    """Select state and times of jobs, and of elements that were dispatched before, whose end found them pending."""
-    return _in_queue(select(jobs.state, jobs.submitted_at, jobs.ended_at), wanted)
+    """Select state and times of jobs, and of elements that were dispatched before, whose end found them pending.
+
+    All rows are gone through in the order of their key: by the index of ends each would be looked up.
+    """
+    columns = jobs.state, jobs.submitted_at, jobs.ended_at
+    return _in_queue(select(*columns), wanted, jobs.ended_at + 0.0)
 
 
-def _in_queue(query: Select[Any], wanted: AccountFilter) -> Select[Any]:
+def _in_queue(query: Select[Any], wanted: AccountFilter, ended_at: ColumnElement[float]) -> Select[Any]:
     states = [int(state) for state in wanted.states] or _FINAL
     last = and_(accounting.job == jobs.job, accounting.idx == jobs.idx, accounting.attempt == jobs.attempts)
     # An attempt that ended earlier had an end of its own: the job was requeued after it.
     of_attempt = exists().where(last, accounting.state.in_(_FINAL), accounting.ended_at == jobs.ended_at)
     query = query.join_from(schema.jobs, schema.specs, jobs.job == specs.job)
     query = query.outerjoin(schema.parts, and_(jobs.job == parts.job, jobs.part == parts.part))
-    query = query.where(jobs.state.in_(states), jobs.ended_at > 0, jobs.started_at == 0, ~of_attempt)
-    return query.where(*_of_submission(specs, wanted, parts), *_between(jobs.ended_at, wanted.completed))
+    query = query.where(jobs.state.in_(states), ended_at > 0, jobs.started_at == 0, ~of_attempt)
+    return query.where(*_of_submission(specs, wanted, parts), *_between(ended_at, wanted.completed))
 
 
 def elements_ended_waiting(read: Read, wanted: AccountFilter) -> Iterator[Ended]:
