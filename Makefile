@@ -126,7 +126,7 @@ sim: $(READY)
 
 package: $(READY)
 	@packaging/stub.sh
-	@rm -rf build/share; PYTHONPATH=. $(BIN)/python packaging/manuals.py
+	@rm -rf build/share; $(BIN)/python -m lavactl.manuals build/share
 	@rm -rf dist && $(BIN)/python -m pip wheel -qq --no-deps --no-build-isolation --wheel-dir dist . && ls dist
 
 lock:

@@ -57,7 +57,7 @@ from lavad.sweeps.environments import EnvironmentSweep
 from lavad.sweeps.job_records import RecordSweep
 from lavad.version import VERSION
 from protos import logs, notify
-from protos.conffile import ConfError
+from protos.conffile import FILE_NAME, ConfError
 from protos.pidfile import PidFileInUse, pid_file
 from protos.trust import peek_tickets, tickets, tls
 from protos.trust.roles import Identity, TrustError
@@ -332,7 +332,10 @@ def _warn_of_hosts(events: list[Event]) -> None:
 def _check_config(directory: Path) -> int:
     """Print the complaints of ``badmin ckconfig``, for a master that can't start."""
     _become_owner(directory)
-    loaded = configuration.read_policy(examine(directory)[0])
+    if (directory / FILE_NAME).exists():
+        loaded = configuration.read_policy(examine(directory)[0])
+    else:
+        loaded = configuration.read_files(directory)
     for complaint in loaded.complaints:
         sys.stderr.write(f"{complaint}{'' if complaint.is_fatal else ' (warning)'}\n")
     sys.stderr.write("There are fatal errors.\n" if loaded.errors else "No errors found.\n")

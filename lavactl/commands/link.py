@@ -17,7 +17,9 @@ from lavactl.settings import DEFAULT_SOCKET
 USAGE = """\
 Usage: lavactl link [--slurm] DIR
 Links lava's commands and daemons in DIR, as /usr/local/bin. A name that another program has, there or elsewhere in
-PATH, is left alone and named; that command of lava is then typed as: lavactl NAME
+PATH, is left alone and named; that command of lava is then typed as: lavactl NAME. Links into another installation of
+lava are replaced, and those of commands that this one does not have are taken away. For DIR/bin manual pages and the
+completion of bash are written to DIR/share.
   --slurm   link sbatch, srun, salloc, squeue, scancel, sinfo, sacct and scontrol instead, by the same rule
 """
 KINDS = {"slurm": FLAG}
@@ -46,8 +48,25 @@ def main(argv: list[str], io: Io) -> int:
             linked += _link(target / name, program)
     for line in taken:
         io.error(line)
+    for name in _left_over(target):
+        (target / name).unlink(missing_ok=True)
+        io.print(f"{name}: the link is taken away, this lava has no such command.")
     io.print(f"{linked} commands are linked in {target}.")
+    if "-slurm" not in options and target.name == "bin":
+        _write_manuals(target.parent / "share", [line.partition(":")[0] for line in taken], io)
     return FAILURE if any(line.startswith(DAEMONS) for line in taken) else 0
+
+
+def _write_manuals(share: Path, left_out: list[str], io: Io) -> None:
+    """Write manual pages and the completion of bash where man and bash look for what is in that bin."""
+    from lavactl import manuals
+
+    try:
+        manuals.write(share, left_out)
+    except OSError as error:
+        io.error(f"Manual pages and completion are not written: {error.filename}: {error.strerror}.")
+    else:
+        io.print(f"Their manual pages and the completion of bash are in {share}.")
 
 
 def names() -> tuple[str, ...]:
@@ -92,9 +111,27 @@ def _other_program(name: str, target: Path, own: Path, search: str) -> str:
 
 
 def _is_ours(path: Path, own: Path) -> bool:
-    """True for a link into this installation, or a dangling one."""
+    """True for a link into this installation or another one of lava, or a dangling one."""
     ours = [os.path.realpath(own / name) for name in (path.name, STUB, "lavactl", f"slurm-full/{STUB}")]
-    return path.is_symlink() and (os.path.realpath(path) in ours or not path.exists())
+    return path.is_symlink() and (os.path.realpath(path) in ours or not path.exists() or _is_of_lava(path))
+
+
+def _is_of_lava(link: Path) -> bool:
+    """True for a link to a program of an installation of lava, which may lack that program by now."""
+    places = (Path(os.path.realpath(link)).parent, (link.parent / os.readlink(link)).parent)
+    return any(
+        (one / "lavactl").exists() and (one / "lavad").exists() for place in places for one in (place, place.parent)
+    )
+
+
+def _left_over(target: Path) -> list[str]:
+    """Links to commands of lava that this version does not have."""
+    from lavactl.main import SLURM
+
+    known = {*names(), *SLURM}
+    return sorted(
+        path.name for path in target.iterdir() if path.is_symlink() and path.name not in known and _is_of_lava(path)
+    )
 
 
 def _stub(own: Path) -> Path | None:

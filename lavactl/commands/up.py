@@ -52,7 +52,8 @@ def main(argv: list[str], io: Io) -> int:
     files.check_database(wishes.database)
     is_new = state_file.load(directory) is None
     if is_new and wishes.lsf_files is not None:
-        check_config.check(wishes.lsf_files)
+        for warning in check_config.check(wishes.lsf_files):
+            io.error(warning)
     with _made(directory), state_file.locked(directory):
         cluster = create.make(directory, wishes, io.user_name()) if is_new else state_file.existing(directory)
         if not is_new:

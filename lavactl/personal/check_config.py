@@ -1,7 +1,6 @@
 """Check of a site's files by a master before a cluster is made of them: an error leaves nothing behind."""
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,8 +16,8 @@ _WARNING = " (warning)"
 _PATIENCE_S = 120.0  # groups of users may come from a slow directory service
 
 
-def check(site: SiteFiles) -> None:
-    """Check the files by having the master read copies of them.
+def check(site: SiteFiles) -> list[str]:
+    """Check the files by having the master read copies of them; return its warnings, with the site's own paths.
 
     Raises:
         CommandError: every error, a line each, with the place in the site's own files.
@@ -28,12 +27,16 @@ def check(site: SiteFiles) -> None:
         settings = {"LAVA_LISTEN": _NOWHERE, "LAVA_ENROL_LISTEN": _NOWHERE, "LAVA_STATE_DIR": name}
         write_public(place / conffile.FILE_NAME, conffile.render(settings, {}))
         originals = site_files.copy(site, place)
-        errors = list(_errors(place, originals))
-    if errors:
+        found, has_errors = _complaints(place, originals)
+    warnings = [line for line in found if line.endswith(_WARNING)]
+    if has_errors:
+        errors = [line for line in found if line not in warnings]
         raise CommandError("\n".join([*errors, f"The files of {site.source} have errors; no cluster was made."]))
+    return warnings
 
 
-def _errors(place: Path, originals: dict[Path, Path]) -> Iterator[str]:
+def _complaints(place: Path, originals: dict[Path, Path]) -> tuple[list[str], bool]:
+    """What the master says of the copies, line by line; True if it can't use them."""
     try:
         done = subprocess.run(
             program("lavad", "--conf", str(place), "--check-config"),
@@ -41,9 +44,11 @@ def _errors(place: Path, originals: dict[Path, Path]) -> Iterator[str]:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise CommandError(f"The files could not be read within {_PATIENCE_S:g} seconds.") from None
-    if not done.returncode:
-        return
     lines = done.stderr.splitlines()
-    for line in [line for line in lines[:-1] if not line.endswith(_WARNING)] or lines[-1:]:
-        copy, colon, rest = line.partition(":")
-        yield f"{originals.get(Path(copy), copy)}{colon}{rest}"
+    told = [_of_original(line, originals) for line in lines[:-1]]
+    return told or [lines[-1]] if done.returncode else told, bool(done.returncode)
+
+
+def _of_original(line: str, originals: dict[Path, Path]) -> str:
+    copy, colon, rest = line.partition(":")
+    return f"{originals.get(Path(copy), copy)}{colon}{rest}"

@@ -111,3 +111,21 @@ def test_a_refusal_is_shown_by_systemctl_status(tmp_path: Path) -> None:
         said = listener.recv(4096).decode()
     assert done.returncode == 1
     assert said.startswith(f"STATUS={directory}/lsb.queues:3: PRIORITY = high: expected a whole number")
+
+
+def test_lsfs_files_are_checked_without_a_cluster(tmp_path: Path) -> None:
+    """The directory of an LSF has no lava.conf; one without any file is named."""
+    words = [sys.executable, "-m", "lavad", "--check-config", "--conf"]
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "lsf").mkdir()
+    (tmp_path / "lsf" / "lsb.queues").write_text(QUEUES.format("high"))
+    for name, said in (
+        ("empty", "empty: expected lava.conf or LSF's files."),
+        ("lsf", "lsb.queues:3: PRIORITY = high:"),
+    ):
+        done = subprocess.run([*words, str(tmp_path / name)], capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 1
+        assert said in done.stderr
+    (tmp_path / "lsf" / "lsb.queues").write_text(QUEUES.format(3))
+    done = subprocess.run([*words, str(tmp_path / "lsf")], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "No errors found.\n")

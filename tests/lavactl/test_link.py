@@ -77,3 +77,41 @@ def test_without_a_compiler_the_stub_is_in_python(kept: str, tmp_path: Path, mon
     (tmp_path / "bjobs").symlink_to(stub)
     done = subprocess.run([tmp_path / "bjobs"], capture_output=True, text=True, check=False, timeout=60, env={})
     assert (done.returncode, done.stderr.split(":")[1]) == (255, f" {tmp_path}/nowhere/bjobs cannot be executed")
+
+
+def test_links_of_another_lava_are_replaced_and_old_ones_taken_away(tmp_path: Path) -> None:
+    """After an upgrade or on the way back: names that are no commands any more, of lava alone, go."""
+    before, here = tmp_path / "before" / "bin", tmp_path / "here"
+    for directory in (before, here):
+        directory.mkdir(parents=True)
+    for name in ("lavactl", "lavad", "bsub", "bformer", "other"):
+        (before / name).write_text("#!/bin/sh\n")
+        (before / name).chmod(0o755)
+    for name in ("lavactl", "bsub", "bformer"):
+        (here / name).symlink_to(before / name)
+    (here / "bgone").symlink_to(before / "bgone")
+    (here / "mine").symlink_to("/nowhere/mine")
+    (here / "sh").symlink_to("/bin/sh")
+    done = linked(here, here)
+    assert done.returncode == 0
+    assert "bformer: the link is taken away, this lava has no such command." in done.stdout
+    assert os.readlink(here / "lavactl") == str(BIN / "lavactl")
+    assert os.readlink(here / "bsub") == str(BIN / "lava-stub")
+    assert not any(os.path.lexists(here / name) for name in ("bformer", "bgone"))
+    assert all(os.path.lexists(here / name) for name in ("mine", "sh"))
+
+
+def test_manual_pages_and_completion_lie_where_man_and_bash_look(tmp_path: Path) -> None:
+    """Beside the links of a bin; pages of other programs stay as they are."""
+    here, pages = tmp_path / "bin", tmp_path / "share" / "man" / "man1"
+    here.mkdir()
+    pages.mkdir(parents=True)
+    (pages / "bhist.1").write_text(".TH BHIST 1\nof a bird\n")
+    for _ in range(2):
+        done = linked(here, here)
+        assert f"the completion of bash are in {tmp_path}/share." in done.stdout
+    assert (pages / "bsub.1").read_text().startswith('.TH "BSUB" 1')
+    assert (pages / "lavactl-up.1").exists()
+    assert (pages / "bhist.1").read_text().endswith("of a bird\n")
+    completions = tmp_path / "share" / "bash-completion" / "completions"
+    assert "complete -o default -F _lava" in (completions / "bjobs").read_text()

@@ -1,17 +1,16 @@
 """Manual pages and the completion for bash, which are written from the parsers of the commands."""
 
-import runpy
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from lavactl import manuals
 from lavactl.main import COMMANDS, SUBCOMMANDS
 from lavactl.parsers import parsers, title_of
 
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = runpy.run_path(str(ROOT / "packaging" / "manuals.py"))
+SCRIPT = vars(manuals)
 PARSED = [name for name in (*COMMANDS, *SUBCOMMANDS) if parsers(name)]
 
 

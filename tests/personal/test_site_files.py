@@ -103,3 +103,11 @@ def test_mistakes_are_told_before_anything_is_made(tmp_path: Path) -> None:
     ]
     write(site, {"lsb.params": "", "more": "", "lsb.queues": QUEUES.format("a\nPRE_EXEC = /b")})
     check_config.check(site_files.find(site))
+
+
+@pytest.mark.slow
+def test_what_is_only_doubtful_is_said_and_hinders_nothing(tmp_path: Path) -> None:
+    """A misspelt parameter is told with the line of the site's own file."""
+    (tmp_path / "lsb.queues").write_text("Begin Queue\nQUEUE_NAME = day\nPRIORTY = 3\nEnd Queue\n")
+    found = check_config.check(site_files.find(tmp_path))
+    assert any(line.startswith(f"{tmp_path}/lsb.queues:3: PRIORTY: unknown parameter") for line in found), found

@@ -19,6 +19,7 @@ from lavad.config.load import Loaded, find_directory, load
 from lavad.config.names import NO_CHANGES
 from lavad.core.commands import Caller, ChangeHostGroup, Reconfigure
 from lavad.core.decide.reconfigure import changed_members
+from lavad.core.model.policy import Policy
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.names import MemberChange
 from lavad.engine import Engine
@@ -46,6 +47,18 @@ def read_policy(
     loaded = load(directory, settings.policy(), settings.cluster, joined=hosts, group_changes=group_changes)
     about = (*loaded.complaints, *foreign_files(settings, loaded, directory), *lava_conf.complaints(settings.directory))
     return replace(loaded, complaints=about)
+
+
+def read_files(directory: Path) -> Loaded:
+    """Read LSF's files alone, of a directory that is no cluster's yet. Blocks.
+
+    Raises:
+        ConfError: there are none.
+    """
+    loaded = load(directory, Policy())
+    if not loaded.files:
+        raise ConfError(f"{directory}: expected {FILE_NAME} or LSF's files.")
+    return loaded
 
 
 def settings_at_start(directory: Path) -> Settings:

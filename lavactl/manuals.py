@@ -1,8 +1,12 @@
-"""Writes manual pages of all commands, and their completion for bash, from the parsers, to build/share."""
+"""Manual pages of all commands, and their completion for bash, from the parsers.
 
+`lavactl link` writes them beside the links, and as a program this module writes them to a folder for packages.
+"""
+
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from lavactl import main
@@ -10,7 +14,6 @@ from lavactl.options import Grammar, Ignored, Reasoned, RefusedLater
 from lavactl.parsers import every, module_of, parsers, refused, title_of
 from protos import __version__
 
-SHARE = Path(__file__).resolve().parent.parent / "build" / "share"
 LAVACTL = "lavactl \\- commands of lava's own, and every other command as its first word."
 EXIT_STATUS = (
     "0 if all was done, 255 after an error. bsub \\-K and the commands that run a program have that of the job."
@@ -126,7 +129,7 @@ def quoted(text: str) -> str:
 
 SCRIPT = """\
 # Completion of lava's commands for bash: options and subcommands, else names of files.
-# Written by packaging/manuals.py from the parsers of the commands.
+# Written by lavactl.manuals from the parsers of the commands.
 _lava() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} command=${{COMP_WORDS[0]##*/}} place=1 words=''
     if [ "$command" = lavactl ]; then
@@ -154,16 +157,34 @@ complete -o default -F _lava {names}
 """
 
 
-def write(share: Path) -> None:
-    """Write all pages and the completion below a folder like /usr/share."""
+def write(share: Path, left_out: Collection[str] = ()) -> None:
+    """Write all pages and the completion below a folder like /usr/share; files of other programs are left alone.
+
+    Args:
+        left_out: commands whose names are those of other programs.
+    """
     manuals, completions = share / "man" / "man1", share / "bash-completion" / "completions"
     manuals.mkdir(parents=True, exist_ok=True)
     completions.mkdir(parents=True, exist_ok=True)
     for command in every():
-        (manuals / f"{title_of(command).replace(' ', '-')}.1").write_text(manual(command), encoding="utf-8")
-    (manuals / "lavactl.1").write_text(manual_of_lavactl(), encoding="utf-8")
-    (completions / "lava").write_text(completion(), encoding="utf-8")
+        name = title_of(command).replace(" ", "-")
+        if name not in left_out:
+            _write(manuals / f"{name}.1", manual(command))
+    _write(manuals / "lavactl.1", manual_of_lavactl())
+    _write(completions / "lava", completion())
+    for name in ("lavactl", *main.COMMANDS):  # bash reads the file of a command's name when that is completed
+        place = completions / name
+        if name not in left_out and not os.path.lexists(place):
+            place.symlink_to("lava")
+
+
+def _write(place: Path, text: str) -> None:
+    """Write a file, unless another program's has its name."""
+    if place.exists() and "lava" not in place.read_text("utf-8", "replace").partition("\n")[0]:
+        return
+    place.write_text(text, encoding="utf-8")
+    place.chmod(0o644)
 
 
 if __name__ == "__main__":
-    write(SHARE)
+    write(Path(sys.argv[1]))
