@@ -120,9 +120,9 @@ def move(source_text: str, target_text: str) -> list[str]:
         raise StoreRefused(f"{url.shown(source_url)} holds no cluster.")
     return [
         f"Copied to {url.shown(target_url)}: " + ", ".join(f"{count} {name}" for name, count in copied.items()) + ".",
-        f"Set {_setting(target_text, target_url)} in lava.conf, and start lavad.",
+        f"Set {setting_of(target_text, target_url)} in lava.conf, and start lavad.",
         f"{url.shown(source_url)} is as it was.",
-        *(_SEEN for text, where in ((source_text, source_url), (target_text, target_url)) if _is_seen(text, where)),
+        *(_SEEN for text, where in ((source_text, source_url), (target_text, target_url)) if is_seen(text, where)),
     ]
 
 
@@ -140,7 +140,8 @@ def _named(text: str, name: str) -> URL:
         raise StoreRefused(str(error)) from error
 
 
-def _setting(text: str, where: URL) -> str:
+def setting_of(text: str, where: URL) -> str:
+    """Return the line of lava.conf that names a database, given as an argument was."""
     if text.startswith("@"):
         return f"LAVA_DATABASE_FILE={Path(text[1:]).absolute()}"
     if where.password is not None:
@@ -148,5 +149,6 @@ def _setting(text: str, where: URL) -> str:
     return f"LAVA_DATABASE={url.shown(where)}"
 
 
-def _is_seen(text: str, where: URL) -> bool:
+def is_seen(text: str, where: URL) -> bool:
+    """Return True if an argument had a password, which all who list processes could read."""
     return where.password is not None and not text.startswith("@")
