@@ -221,7 +221,7 @@ class Session:
             except ENDINGS as error:
                 failure = error
                 if backoff.is_news(error):
-                    LOG.warning("event=session_ended reason=%r", _reason(error))
+                    LOG.warning("event=session_ended reason=%r", reason_of(error))
             pause_s = backoff.pause_s(failure, self.connected.is_set() or self._is_detailed)
             self.connected.clear()
             await self._pause(pause_s)
@@ -526,7 +526,8 @@ async def _at_once(_welcome: Welcome) -> None:
     """Hold no orders back."""
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
+    """Return why a session ended, for the log."""
     if isinstance(error, grpc.aio.AioRpcError):
         broke = error.code() is grpc.StatusCode.INTERNAL and error.details() == WRITE_FAILED
         return "the master ended the connection" if broke else f"{error.code().name}: {error.details()}"

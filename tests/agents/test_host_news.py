@@ -4,12 +4,14 @@ import asyncio
 import threading
 from pathlib import Path
 
+import grpc.aio
 import pytest
 
 from agents.job_setup import task_work
+from agents.master import session
 from agents.sensors.health import BAD
 from protos.agents_pb2 import HealthCheck, HealthVerdict, HostNotice, Reports
-from protos.wire import REVOCATION_INTERVAL, REVOCATION_NOTICE
+from protos.wire import REVOCATION_INTERVAL, REVOCATION_NOTICE, WRITE_FAILED
 from tests.agents.hosts import Place, blob, stage, until
 from tests.agents.masters import Agent, Master
 
@@ -125,3 +127,13 @@ def test_work_directories_are_removed_by_one_thread(tmp_path: Path) -> None:
         await until(lambda: [path.name for path in (tmp_path / task_work.FOLDER).iterdir()] == ["7-0-1"])
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("details", "reason"),
+    [(WRITE_FAILED, "the master ended the connection"), ("a defect", "INTERNAL: a defect")],
+)
+def test_a_session_that_ends_while_the_agent_writes_has_a_reason(details: str, reason: str) -> None:
+    """gRPC's own words for it, "Internal error from Core", told an administrator nothing, as after badmin hremove."""
+    error = grpc.aio.AioRpcError(grpc.StatusCode.INTERNAL, grpc.aio.Metadata(), grpc.aio.Metadata(), details)
+    assert session.reason_of(error) == reason

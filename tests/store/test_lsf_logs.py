@@ -1,6 +1,7 @@
 """lsb.acct and lsb.events: told from the database and read by a parser of its own; kills, switches, strange files."""
 
 import asyncio
+import errno
 import json
 import os
 import socket
@@ -469,3 +470,21 @@ def test_logs_that_are_turned_off_and_on_again_are_written(logs: Logs) -> None:
 
     asyncio.run(story())
     assert [one[3] for one in logs.events("JOB_NEW")] == ["1", "2"]
+
+
+def test_a_path_that_the_unit_keeps_read_only_is_told_with_what_allows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """systemd shows the system read-only to lavad: the setting of the unit is named, and elsewhere not."""
+
+    def refuse(reason: int) -> str:
+        def fail(self: Path, *words: object, **more: object) -> None:
+            raise OSError(reason, os.strerror(reason))
+
+        monkeypatch.setattr(Path, "mkdir", fail)
+        with pytest.raises(CannotWrite) as caught:
+            LogFiles(tmp_path / "logdir", Rules()).open(Position("c", 0))
+        return str(caught.value)
+
+    assert f"systemctl edit lavad, with ReadWritePaths={tmp_path}/logdir in [Service]" in refuse(errno.EROFS)
+    assert "systemctl" not in refuse(errno.EACCES)
