@@ -21,7 +21,7 @@ EXIT_STATUS = (
 
 
 def purpose_of(command: str) -> str:
-    """What a command does, in the words of its module."""
+    """Purpose of a command, in the words of its module."""
     first = (module_of(command).__doc__ or "").strip().partition("\n")[0]
     return first.partition(": ")[2].rstrip(".") or first
 

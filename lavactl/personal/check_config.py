@@ -36,7 +36,7 @@ def check(site: SiteFiles) -> list[str]:
 
 
 def _complaints(place: Path, originals: dict[Path, Path]) -> tuple[list[str], bool]:
-    """What the master says of the copies, line by line; True if it can't use them."""
+    """Complaints of the master about the copies, line by line; True if it can't use them."""
     try:
         done = subprocess.run(
             program("lavad", "--conf", str(place), "--check-config"),

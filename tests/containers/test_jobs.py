@@ -4,6 +4,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.acceptance.conftest import _ended_in_order, open_directory
 from tests.acceptance.personal import a_cluster
 from tests.containers.roots import make_root
 from tests.personal.conftest import account, other_account, public_commands
+from tests.personal.people import is_open
 from tests.seeds.site import Site
 
 __all__ = ["_ended_in_order", "account", "open_directory", "other_account", "public_commands"]
@@ -128,6 +130,7 @@ def test_nothing_is_left_of_a_killed_job(site: Site, open_directory: Path) -> No
     assert not [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()]
 
 
+@pytest.mark.skipif(not is_open(Path(sys.executable)), reason="no other user may run this checkout's commands")
 def test_an_image_of_another_user_is_never_run(
     site: Site, open_directory: Path, account: str, other_account: str
 ) -> None:

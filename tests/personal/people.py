@@ -1,6 +1,7 @@
 """Owners of personal clusters in tests, and the parts of a cluster visible from outside."""
 
 import json
+import os
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,5 +89,5 @@ def table(directory: Path) -> dict[str, int]:
 
 def is_open(path: Path) -> bool:
     """True if other users may enter or run this."""
-    real = path.resolve()
-    return all(step.stat().st_mode & 0o001 for step in (*real.parents, real))
+    named, real = Path(os.path.abspath(path)), path.resolve()
+    return all(step.stat().st_mode & 0o001 for step in (*named.parents, *real.parents, real))

@@ -15,6 +15,7 @@ from agents.job_setup.task_files import TaskFiles, can_be_private
 from agents.job_setup.told.values import File, Told
 from tests.agents.conftest import place, somebody
 from tests.agents.hosts import Place
+from tests.personal.people import is_open
 
 __all__ = ["place", "somebody"]
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,6 +37,8 @@ def by(request: pytest.FixtureRequest, somebody: pwd.struct_passwd) -> Iterator[
         yield []
     elif os.geteuid() != 0:
         yield []
+    elif not is_open(Path(__file__)) or not is_open(Path(sys.executable)):
+        pytest.skip("no other user may enter the directory of this checkout, or of its Python")
     else:
         yield ["setpriv", f"--reuid={somebody.pw_uid}", f"--regid={somebody.pw_gid}", "--clear-groups"]
 
