@@ -86,11 +86,21 @@ def _read(fields: Fields, shared: kinds.Shared) -> list[JobFile]:
     if importer is not None:
         jobs = importer(fields, shared)
         for job in jobs:
+            _spare_gpu_hosts(job)
             job.notes += [Note(job.place, "", remark) for _, remark in told.remarks(job)]
         return jobs
     if any(key in fields.node.entries for key in OWN):
         return [read_own(fields)]
     raise fields.wrong("", _unknown(fields.node))
+
+
+def _spare_gpu_hosts(job: JobFile) -> None:
+    """Let roles without GPUs of a job that has some with them prefer hosts without GPUs."""
+    if not any(role.gpu.text for role in job.roles):
+        return
+    for role in job.roles:
+        if not role.gpu.text and "order[" not in role.requirement:
+            role.requirement = f"{role.requirement} order[-ngpus_physical]".strip()
 
 
 def _unknown(document: Mapping) -> str:

@@ -9,7 +9,7 @@ from lavactl.io import Io
 from lavactl.job_files import submitting
 from lavactl.job_files.understanding import understand_text
 from lavactl.options import Options
-from lavad.core.model import Key
+from lavad.core.model import HostFacts, Key
 from lavad.core.model.task_rules import TaskAction
 from protos import jobs_pb2
 from tests.builders import a_host
@@ -37,9 +37,9 @@ FAIL_42 = "podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: 
 FAIL_42 += "{action: Ignore, onExitCodes: {operator: In, values: [7]}}]}"
 
 
-def begun(text: str) -> tuple[TaskStory, Key]:
+def begun(text: str, *hosts: HostFacts) -> tuple[TaskStory, Key]:
     """The job of a file, whose tasks all run."""
-    story = TaskStory(a_host("h1", 8))
+    story = TaskStory(*(hosts or (a_host("h1", 8),)))
     (job,) = understand_text(text, "f", "ann").jobs
     made = submitting.submission_of(job, Options(), Io(raw_environ=[], cwd="/h", umask=0o22)).spec
     spec = jobs_pb2.JobSpec.FromString(made.SerializeToString())
@@ -136,3 +136,15 @@ def test_a_free_exit_code_of_openpai_waits_before_the_next_run() -> None:
 def _paused(story: TaskStory, key: Key) -> float:
     story.ends(key, 0, 0, code=137)
     return again(story, key)
+
+
+def test_a_role_without_gpus_leaves_hosts_with_gpus_to_the_others() -> None:
+    """A parameter server beside workers with GPUs goes to a host without, where there is one."""
+    text = (
+        "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: j}\nspec: {tasks: ["
+        "{name: ps, replicas: 1, template: {spec: {restartPolicy: Never, containers: [{name: c, command: [ps]}]}}}, "
+        "{name: w, replicas: 1, template: {spec: {restartPolicy: Never, containers: [{name: c, command: [w], "
+        "resources: {limits: {nvidia.com/gpu: 1}}}]}}}]}\n"
+    )
+    story, key = begun(text, a_host("h1", 8, gpus=2), a_host("h2", 8))
+    assert (story.task(key, 0, 0).host, story.task(key, 1, 0).host) == ("h2", "h1")
