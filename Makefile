@@ -13,7 +13,7 @@ help:
 	@echo "make setup    a virtual environment in .venv with exact versions"
 	@echo "make demo     three hosts on this machine, three jobs, everything checked and taken down"
 	@echo "make test     all tests this machine can run (TESTS=path to choose)"
-	@echo "make test-real-hosts  docs/howto/real-hosts.md, word by word, on three booted hosts (root; some minutes)"
+	@echo "make test-real-hosts  docs/howto/real-hosts.md, word by word, and every command, on booted hosts (root; minutes)"
 	@echo "make test-specs  every job file of other systems in ../shared/specs, with stand-ins for its programs (root; minutes)"
 	@echo "make test-frameworks  TensorFlow, MindSpore, Ray, Horovod, JAX ... themselves in jobs (FRAMEWORKS=names to choose; root)"
 	@echo "make test-clients  programs made for LSF, unmodified, from ../shared/clients, as an ordinary user (root; minutes)"
