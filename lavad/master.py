@@ -346,7 +346,9 @@ def _become_owner(directory: Path) -> None:
     """Give up root for the user of the cluster directory, as whom lavad runs: it may read and trust the same."""
     owner = directory.stat() if os.geteuid() == 0 and directory.exists() else None
     if owner is not None and owner.st_uid:
-        os.setgroups(os.getgrouplist(pwd.getpwuid(owner.st_uid).pw_name, owner.st_gid))
+        os.setgroups([])
+        with contextlib.suppress(KeyError):  # an owner without an account has no further groups
+            os.setgroups(os.getgrouplist(pwd.getpwuid(owner.st_uid).pw_name, owner.st_gid))
         os.setgid(owner.st_gid)
         os.setuid(owner.st_uid)
 
