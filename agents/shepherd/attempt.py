@@ -6,6 +6,7 @@ short steps, driven by orders, by `reaped` and by `tick`, so that no step waits.
 """
 
 import os
+import re
 import signal
 import sys
 import time
@@ -21,7 +22,7 @@ from agents.shepherd.controls import STOPPING, Commands, Control
 from agents.shepherd.ending import Figures, OthersUsed, limit_reached, with_hosts, write_report
 from agents.shepherd.interactive import Client
 from agents.shepherd.lease import LeaseClock
-from agents.shepherd.messages import TERMINAL, ChangedLimits, Finish, JobSetup, Key, NotStarted, Status, pack
+from agents.shepherd.messages import TERMINAL, ChangedLimits, Finish, JobSetup, Key, NotStarted, Program, Status, pack
 from agents.shepherd.process import gpu_daemon, processes, start
 from agents.shepherd.process.spawner import Spawner
 from agents.shepherd.process.start import UNUSABLE, HostFailure, StartFailure, Streams
@@ -44,6 +45,19 @@ LEAVE = (
 )  # for what others have started on a host that the job leaves, or that it ends on
 
 STAGING, HELD, PRE, RUNNING, ENDING, POST, OVER = "staging", "held", "pre", "running", "ending", "post", "over"
+
+SHELLS = frozenset(("sh", "bash", "dash", "ksh", "mksh", "zsh", "csh", "tcsh", "fish", "ash", "busybox"))
+_BACKGROUND = re.compile(r"(?<![&>|<])&(?![&>])")  # the sign of a shell, neither of && nor of a redirection
+
+
+def may_leave_background(program: Program | None) -> bool:
+    """Return True for a script of a shell, and for a line of a shell that starts something in the background."""
+    if program is None:
+        return False
+    words = [os.path.basename(word).lstrip("-") for word in (program.path, *program.argv[1:2])]
+    if words[0] not in SHELLS and not (words[0] == "env" and words[1:] and words[1] in SHELLS):
+        return False
+    return program.argv[1:2] != ("-c",) or bool(_BACKGROUND.search(program.argv[-1]))
 
 
 class Work:
@@ -297,12 +311,13 @@ class Work:
     def _waits_for_background(self, status: int) -> bool:
         """Return True if the job lasts as long as what its command has left in the background, as in LSF.
 
-        LSF's job file has a `wait` behind the command. A job in Slurm's words ends with its script, and one on a
-        terminal with its shell; so does a command that was killed, or is being ended.
+        LSF's job file has a `wait` behind the command, which waits for what a shell has started. A job in Slurm's words
+        ends with its script, and one on a terminal with its shell; so does one whose command was killed, or is being
+        ended.
         """
         setup = self.setup
         is_lsf = setup.slurm_base < 0 and setup.interactive != TERMINAL
-        if not is_lsf or setup.program is None or setup.companions or os.WIFSIGNALED(status):
+        if not is_lsf or not may_leave_background(setup.program) or setup.companions or os.WIFSIGNALED(status):
             return False
         return self._termination.next_at == NEVER and processes.have_children() and self._has_background()
 

@@ -184,7 +184,6 @@ def test_a_fork_bomb_ends_with_its_job(place: Place) -> None:
 
 
 PARTS = "for i in 1 2 3; do (sleep 0.5; echo $i > part.$i) & done"
-PYTHON = "import subprocess; subprocess.Popen(['sh', '-c', 'sleep 0.5; for i in 1 2 3; do echo $i > part.$i; done'])"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +193,7 @@ PYTHON = "import subprocess; subprocess.Popen(['sh', '-c', 'sleep 0.5; for i in 
         (f"{PARTS}\nexit 3", False, 3),
         (f"#!/bin/bash\n{PARTS}\nfalse\n", True, 1),
         (f"{PARTS}\n", True, 0),
-        (f"#!/usr/bin/env python3\n{PYTHON}\n", True, 0),
+        (f"#!/usr/bin/env bash\n{PARTS}\n", True, 0),
     ],
 )
 def test_a_job_lasts_as_long_as_what_its_command_left_in_the_background(
@@ -210,6 +209,27 @@ def test_a_job_lasts_as_long_as_what_its_command_left_in_the_background(
 
     run(story())
     assert [(place.work / f"part.{i}").read_text() for i in (1, 2, 3)] == ["1\n", "2\n", "3\n"]
+
+
+LEAVES = "import subprocess; subprocess.Popen(['sleep', '600'])"
+
+
+@pytest.mark.parametrize(
+    ("command", "is_script"),
+    [(f"#!/usr/bin/env python3\n{LEAVES}\n", True), (f'python3 -c "{LEAVES}" >/dev/null 2>&1 && true', False)],
+)
+def test_other_programs_end_their_job(place: Place, command: str, is_script: bool) -> None:
+    """LSF's `wait` is for what a shell has started; a job without that ends with its program."""
+
+    async def story() -> None:
+        async with Host(place) as host:
+            began = time.monotonic()
+            job = blob(place, 1, command)
+            job.spec.is_script = is_script
+            assert (await host.finish(job)).finished.status == 0
+            assert time.monotonic() - began < 50
+
+    run(story())
 
 
 def test_a_daemon_is_nothing_that_its_job_waits_for(place: Place) -> None:
