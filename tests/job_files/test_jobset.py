@@ -92,6 +92,8 @@ def test_the_first_rule_for_a_reason_counts() -> None:
     text = SET.format(spec=f"failurePolicy: {{rules: [{rules}]}}", job=f"activeDeadlineSeconds: 9\n          {codes}")
     head, _, _ = text.rpartition("template: {spec")
     (job,) = understand_text(f"{head}template: {never}\n", "f", "ann").jobs
+    assert job.rules is not None
+    assert list(job.rules.final_codes) == [3]  # before a restart in place
     assert policies(job, "worker") == [
         ([], [3], messages.TERMINATE_JOB, True),
         ([messages.TASK_TIMEOUT], [], messages.RESTART_GROUP, True),

@@ -408,6 +408,20 @@ def _read_failures(job: JobFile, spec: Spec, parts: list[JobSpec]) -> None:
             made.failed_enough = 1
     if spec.has(Spec.failure):
         _fill_policies(job, failure, [part.backoff_each is not None for part in parts])
+    for part, made in zip(parts, job.roles, strict=True):
+        _read_final_codes(job, part, made)
+
+
+def _read_final_codes(job: JobFile, part: JobSpec, made: messages.Role) -> None:
+    """Let exit codes that fail a job fail it at once, although its tasks restart in place."""
+    codes = {code for one in made.policies if one.action == messages.TERMINATE_JOB for code in one.exit_codes}
+    if made.restarts_max and codes:
+        job.tasks_rules.final_codes.extend(sorted(codes - {*job.tasks_rules.final_codes}))
+        if len(job.roles) > 1:
+            part.note(JobSpec.failures, "the exit codes of FailJob are final for all roles of the job.")
+    restarting = (messages.RESTART_JOB, messages.RESTART_GROUP)
+    if made.restarts_max and any(one.exit_codes and one.action in restarting for one in made.policies):
+        part.note(JobSpec.failures, "the exit codes of FailJob are heard when the restarts of their job are used up.")
 
 
 def _check_rules(failure: Failure, names: list[str]) -> None:
