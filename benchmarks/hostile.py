@@ -1,7 +1,8 @@
 """Cost of a hostile user to another: time of a `bsub` on an idle cluster, and with every bounded call made at once.
 
-Run as root: `python -m benchmarks.hostile`. The calls are made by an ordinary user made for this, in processes that
-make one kind each again and again. Done when the 99th percentile is at most three times that of the idle cluster.
+Run as root: `python -m benchmarks.hostile [BIN]`; BIN has commands that every user may run. The calls are made by an
+ordinary user made for this, in processes that make one kind each again and again. Done when the 99th percentile is at
+most three times that of the idle cluster.
 """
 
 import os
@@ -86,7 +87,7 @@ def _measure(figures: Figures, environment: dict[str, str], victim: str, attacke
             ["runuser", "-u", attacker, "--", "sh", "-c", text], env=own, start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )
-        for text in calls(str(Path(sys.executable).parent))
+        for text in calls(str(Path(_program("python")).parent))
     ]  # fmt: skip
     try:
         under = _submissions(environment, victim)
@@ -114,7 +115,8 @@ def _own(environment: dict[str, str], user: str) -> dict[str, str]:
 
 
 def _program(name: str) -> str:
-    return str(Path(sys.executable).parent / name)
+    directory = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(sys.executable).parent
+    return str(directory / name)
 
 
 def _cluster(place: Path) -> dict[str, str]:
