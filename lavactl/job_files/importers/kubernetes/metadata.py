@@ -83,13 +83,12 @@ class Document(Table):
     status = Anything("status", None, "written by the server", told="it is the state of a job that was")
 
 
-def start(document: Document | Fields, kind: str, origin: str) -> JobFile:
+def start(document: Document, kind: str, origin: str) -> JobFile:
     """A job of tasks with the name of its metadata, and the queue of its label.
 
     Raises:
         FileError: it has no name, or one that Kubernetes refuses.
     """
-    document = Document(document) if isinstance(document, Fields) else document
     fields = document.fields
     job = JobFile(fields.reading.file, fields.place(), kind, own_queue=False)
     fields.asked |= {"apiVersion", "kind"}
@@ -152,8 +151,6 @@ def read_manager(fields: Fields) -> None:
         raise fields.wrong(
             row.name, f"expected a name such as kueue.x-k8s.io/multikueue, found {row.read(fields)[:80]}."
         )
-    if fields.rows is None:
-        row.settle(fields)
 
 
 class Schedule(Table):

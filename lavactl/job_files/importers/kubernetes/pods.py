@@ -250,7 +250,7 @@ class Template(Table):
     pod = Part("spec", Pod, "the pod", here="each task")
 
 
-def fill_role(job: JobFile, role: messages.Role, template: Template | Fields, container: str = "") -> None:
+def fill_role(job: JobFile, role: messages.Role, template: Template, container: str = "") -> None:
     """Fill in a role from a pod template.
 
     Args:
@@ -259,7 +259,6 @@ def fill_role(job: JobFile, role: messages.Role, template: Template | Fields, co
     Raises:
         FileError: the template is wrong.
     """
-    template = Template(template) if isinstance(template, Fields) else template
     pod = template.pod
     _ = template.metadata.labels  # told, one by one
     main = _main_container(pod, container)
@@ -408,9 +407,8 @@ def hold_without_process(role: messages.Role, fields: Fields, why: str) -> None:
 # -- resources ---------------------------------------------------------------------------------------------------------
 
 
-def fill_amounts(role: messages.Role, resources: Resources | Fields) -> None:
+def fill_amounts(role: messages.Role, resources: Resources) -> None:
     """Fill in slots, memory and GPUs of each task from requests and limits; a request that is absent is its limit."""
-    resources = Resources(resources) if isinstance(resources, Fields) else resources
     limits, requests = resources.limits.fields, resources.requests.fields
     amounts: dict[str, tuple[Fields, Fraction]] = {}
     for fields in (limits, requests):
