@@ -160,16 +160,18 @@ class TaskPolicy(_message.Message):
     def __init__(self, events: _Optional[_Iterable[_Union[TaskEvent, str]]] = ..., exit_codes: _Optional[_Iterable[int]] = ..., action: _Optional[_Union[TaskAction, str]] = ..., timeout_s: _Optional[float] = ..., index_plus_one: _Optional[int] = ..., uncounted: _Optional[bool] = ...) -> None: ...
 
 class PortRequest(_message.Message):
-    __slots__ = ("name", "count", "number", "is_preferred")
+    __slots__ = ("name", "count", "number", "is_preferred", "is_own")
     NAME_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     IS_PREFERRED_FIELD_NUMBER: _ClassVar[int]
+    IS_OWN_FIELD_NUMBER: _ClassVar[int]
     name: str
     count: int
     number: int
     is_preferred: bool
-    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., number: _Optional[int] = ..., is_preferred: _Optional[bool] = ...) -> None: ...
+    is_own: bool
+    def __init__(self, name: _Optional[str] = ..., count: _Optional[int] = ..., number: _Optional[int] = ..., is_preferred: _Optional[bool] = ..., is_own: _Optional[bool] = ...) -> None: ...
 
 class GpuRequest(_message.Message):
     __slots__ = ("num", "per_task", "exclusive_process", "j_exclusive", "text")

@@ -8,7 +8,7 @@ import errno
 import socket
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-from protos.common_pb2 import PortRequest, Role, RoleTasks
+from protos.common_pb2 import LAUNCH_FIRST, LAUNCH_HOST, PortRequest, Role, RoleTasks
 
 PORT_MAX = 65535
 
@@ -23,8 +23,8 @@ def reserve(
     """Return these tasks with a port for each request of their roles, in order.
 
     The search begins ``at`` a place of the pool, so that ports of ended jobs are not used again at once. A number that
-    is wanted goes to the first task that wants it; the next tasks of the job here get others, and so do those of other
-    jobs if it is only preferred.
+    is only preferred goes to the first task that wants it, and others get others. One that is fixed is given once, but
+    for tasks for which one process stands.
 
     Raises:
         NoPort: one that must be that number is taken, or none is free.
@@ -33,31 +33,38 @@ def reserve(
     free = _free(pool, at, used, taken)
     found = []
     for part in tasks:
-        ports = [
-            port
-            for index in part.indices
-            for request in roles[part.role].ports
-            for port in _chosen(request, used, taken, free, f"{roles[part.role].name}/{index}")
-        ]
+        role, ports = roles[part.role], list[int]()
+        own: set[int] = set()  # fixed ports that tasks of the same process have
+        for index in part.indices:
+            own = own if role.launch in (LAUNCH_FIRST, LAUNCH_HOST) else set()
+            for request in role.ports:
+                ports += _chosen(request, used, taken, own, free, f"{role.name}/{index}")
         found.append(RoleTasks(role=part.role, indices=part.indices, ports=ports))
     return found
 
 
 def _chosen(
-    request: PortRequest, used: Container[int], taken: set[int], free: Iterator[int], task: str
+    request: PortRequest, used: Container[int], taken: set[int], own: set[int], free: Iterator[int], task: str
 ) -> Iterator[int]:
     for at in range(request.count or 1):
         wanted = request.number + at if request.number else 0
-        if wanted and wanted not in taken and wanted <= PORT_MAX and wanted not in used and is_free(wanted):
+        is_fixed = bool(wanted) and not request.is_preferred
+        if wanted in own or (wanted and _may_have(wanted, used, taken, is_fixed)):
             port = wanted
-        elif not wanted or wanted in taken or request.is_preferred:
+        elif is_fixed:
+            raise NoPort(f"port {wanted}, which task {task} wants, is taken")
+        else:
             port = next(free, 0)
             if not port:
                 raise NoPort(f"no port is free for task {task}")
-        else:
-            raise NoPort(f"port {wanted}, which task {task} wants, is taken")
         taken.add(port)
+        if is_fixed:
+            own.add(port)
         yield port
+
+
+def _may_have(port: int, used: Container[int], taken: Container[int], is_fixed: bool) -> bool:
+    return port <= PORT_MAX and port not in taken and port not in used and is_free(port, is_fixed)
 
 
 def _free(pool: range, start: int, used: Container[int], taken: Container[int]) -> Iterator[int]:
@@ -67,9 +74,12 @@ def _free(pool: range, start: int, used: Container[int], taken: Container[int]) 
             yield port
 
 
-def is_free(port: int) -> bool:
-    """Return True if the port can be bound on all addresses."""
-    return all(_can_bind(family, address, port) for family, address in _addresses())
+def is_free(port: int, as_servers: bool = False) -> bool:
+    """Return True if the port can be bound on all addresses.
+
+    ``as_servers``: also where connections of an earlier program linger, as programs with a fixed port bind it.
+    """
+    return all(_can_bind(family, address, port, as_servers) for family, address in _addresses())
 
 
 def _addresses() -> list[tuple[socket.AddressFamily, str]]:
@@ -77,9 +87,11 @@ def _addresses() -> list[tuple[socket.AddressFamily, str]]:
     return [*found, (socket.AF_INET6, "::")] if socket.has_ipv6 else found
 
 
-def _can_bind(family: socket.AddressFamily, address: str, port: int) -> bool:
+def _can_bind(family: socket.AddressFamily, address: str, port: int, as_servers: bool) -> bool:
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
+            if as_servers:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             probe.bind((address, port))

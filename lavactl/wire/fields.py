@@ -5,7 +5,7 @@ Written by packaging/wire_fields.py from protos/*.proto: change it there, then r
 
 FIELDS = {
     "GpuRequest": "1 num u, 2 per_task t, 3 exclusive_process t, 4 j_exclusive t, 5 text s",
-    "PortRequest": "1 name s, 2 count u, 3 number u, 4 is_preferred t",
+    "PortRequest": "1 name s, 2 count u, 3 number u, 4 is_preferred t, 5 is_own t",
     "TaskPolicy": "1 events u*, 2 exit_codes i*, 3 action u, 4 timeout_s d, 5 index_plus_one u, 6 uncounted t",
     "Role": (
         "1 name s, 2 tasks_min u, 3 tasks_max u, 4 slots_per_task u, 5 requirement s, 6 gpu GpuRequest, 7 launch u, "

@@ -174,7 +174,14 @@ def role_of(role: common_pb2.Role, resizable: bool = False, is_of_tasks: bool = 
         is_of_tasks=is_of_tasks,
         spread=role.spread,
         spares=role.spares,
+        ports=_fixed_ports(role) if role.ports else (),
     )
+
+
+def _fixed_ports(role: common_pb2.Role) -> tuple[int, ...]:
+    """Return the ports that must have their numbers."""
+    fixed = [port for port in role.ports if port.number and not port.is_preferred]
+    return tuple(sorted({port.number + at for port in fixed for at in range(port.count or 1)}))
 
 
 def gpu_text(gpu: common_pb2.GpuRequest) -> str:

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,6 +122,29 @@ def test_roles_wait_for_those_they_need(two_hosts: Cluster, tmp_path: Path) -> N
     ports = _lines(tmp_path / "w")
     assert len(ports) == 5
     assert all(re.search(rf"\b{port}\b", (tmp_path / "table").read_text()) for port in ports)
+
+
+def test_jobs_that_name_one_port_wait_for_it(two_hosts: Cluster, tmp_path: Path) -> None:
+    """The second starts when the first has ended, and never with another port; a job that can never run says so."""
+    with socket.create_server(("", 0)) as probe:
+        port = probe.getsockname()[1]
+    serve = f"{sys.executable} -m http.server {port} & until [ -e {tmp_path}/go ]; do sleep 0.1; done; kill $!"
+    where = f"select[hname=={two_hosts.hosts()[0]}]"  # both hosts have the ports of this machine
+
+    def start(tasks: int) -> int:
+        ports = [{"name": "web", "number": port}]
+        return submit(two_hosts, tmp_path, role("w", serve, tasks, ports=ports, requirement=where))
+
+    first, second = start(1), start(1)
+    two_hosts.becomes(first, "RUN")
+    reason = f"A port that the job's tasks name is in use on the host (port {port})"
+    wait_for(lambda: reason in two_hosts.says("bjobs", "-p", str(second)), 30, "the reason to be told", 0.2)
+    never = start(2)
+    (tmp_path / "go").touch()
+    two_hosts.becomes(first, "DONE")
+    two_hosts.becomes(second, "DONE")
+    reason = f"Not enough hosts for tasks that name the same port (port {port}: each host has it once)"
+    wait_for(lambda: reason in two_hosts.says("bjobs", "-p", str(never)), 30, "the reason to be told", 0.2)
 
 
 def test_each_run_of_a_task_is_read_by_command(two_hosts: Cluster, tmp_path: Path) -> None:

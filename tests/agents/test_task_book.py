@@ -1,5 +1,7 @@
 """Tasks of an attempt in the ledger: which run is started or ended by which order, and what is told of it."""
 
+import socket
+
 import pytest
 
 from agents.attempts.actions import Action, Note, Say, Tasks
@@ -11,6 +13,8 @@ from agents.attempts.task_ports import NoPort, is_free, reserve
 from agents.shepherd.messages import RunState
 from protos.agents_pb2 import JobSpecBlob, Order, Stage, Staged, TasksOrder
 from protos.common_pb2 import (
+    LAUNCH_EACH,
+    LAUNCH_HOST,
     TASK_DONE,
     TASK_EXITED,
     TASK_RUNNING,
@@ -228,20 +232,46 @@ def test_starts_that_never_reached_the_shepherd_may_come_again() -> None:
 
 
 def test_ports_are_wanted_or_free_ones() -> None:
-    """Each task has its own; the number that is wanted goes to the first; a range that is used up is told."""
+    """Each task has its own; a preferred number goes to the first; a range that is used up is told."""
     pool = range(23000, 23050)
     free = [port for port in pool if is_free(port)]
-    roles = [Role(name="w", ports=[PortRequest(number=free[5]), PortRequest(count=2)])]
+    roles = [Role(name="w", ports=[PortRequest(number=free[5], is_preferred=True), PortRequest(count=2)])]
     tasks = [RoleTasks(role=0, indices=[3, 4])]
     (found,) = reserve(roles, tasks, set(free[:2]), pool, 0)
     assert found.indices == [3, 4]
     assert list(found.ports) == [free[5], free[2], free[3], free[4], free[6], free[7]]
-    with pytest.raises(NoPort, match=f"port {free[5]}, which task w/3 wants, is taken"):
-        reserve(roles, tasks, {free[5]}, pool, 0)
     preferred = [Role(name="w", ports=[PortRequest(number=free[5], is_preferred=True)])]
     assert list(reserve(preferred, tasks, {free[5], free[0]}, pool, 0)[0].ports) == [free[1], free[2]]
     with pytest.raises(NoPort, match="no port is free for task w/3"):
         reserve([Role(name="w", ports=[PortRequest()])], tasks, set(pool), pool, 0)
+
+
+def test_a_fixed_port_is_what_it_is() -> None:
+    """It is given once, and never another in its place; a process that stands for several tasks has it for all."""
+    pool = range(23000, 23050)
+    port = next(port for port in pool if is_free(port))
+    fixed = [PortRequest(name="x", number=port), PortRequest(name="same", number=port)]
+    one, two = RoleTasks(role=0, indices=[3]), RoleTasks(role=0, indices=[3, 4])
+    each = [Role(name="w", ports=fixed, launch=LAUNCH_EACH)]
+    assert list(reserve(each, [one], (), pool, 0)[0].ports) == [port, port]
+    for tasks, used, loser in ((one, {port}, "w/3"), (two, (), "w/4")):
+        with pytest.raises(NoPort, match=f"port {port}, which task {loser} wants, is taken"):
+            reserve(each, [tasks], used, pool, 0)
+    stands_for_all = [Role(name="w", ports=fixed[:1], launch=LAUNCH_HOST)]
+    assert list(reserve(stands_for_all, [two], (), pool, 0)[0].ports) == [port, port]
+
+
+def test_a_fixed_port_is_free_while_old_connections_linger() -> None:
+    """A server that has ended leaves its connections behind for a minute; another may bind the port at once."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            accepted, _ = server.accept()
+            assert not is_free(port, as_servers=True)
+            accepted.close()
+            assert client.recv(1) == b""
+    assert not is_free(port)
+    assert is_free(port, as_servers=True)
 
 
 def test_output_of_runs_outlasts_long_jobs(place: Place) -> None:

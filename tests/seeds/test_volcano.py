@@ -45,7 +45,6 @@ spec:
             - name: tensorflow
               image: docker.io/example/dist-mnist:1
               command: ["sh", "-c", {json.dumps(ps)}]
-              ports: [{{containerPort: 2222, name: tfjob-port}}]
           restartPolicy: Never
     - name: worker
       replicas: {workers}
@@ -56,7 +55,6 @@ spec:
             - name: tensorflow
               image: docker.io/example/dist-mnist:1
               command: ["sh", "-c", {json.dumps(worker)}]
-              ports: [{{containerPort: 2222, name: tfjob-port}}]
           restartPolicy: Never
 """
 

@@ -207,8 +207,9 @@ POLICY_KEYS = (
 )
 PORT_KEYS = (
     Key("count", "count", "how many"),
-    Key("number", "count", "first port that is wanted; any without it"),
-    Key("preferred", "flag", "another one will do where it is taken"),
+    Key("number", "count", "first port, which the program names itself: a host has it once; any without it"),
+    Key("preferred", "flag", "the number is only a wish: another one will do where it is taken"),
+    Key("own", "flag", "of the task's own address, as a `containerPort` is; else of the host's, as a `hostPort`"),
 )
 METRICS = ("script", "pending-slots")
 AUTOSCALE_KEYS = (

@@ -230,6 +230,7 @@ def _ports(fields: Fields) -> list[messages.PortRequest]:
                     count=port.number("count", 1, 1, 1000),
                     number=port.number("number", 0, 0, 65535),
                     is_preferred=port.flag("preferred"),
+                    is_own=port.flag("own"),
                 )
             )
     return found

@@ -119,7 +119,8 @@ def _port(port: messages.PortRequest) -> "Any":
     if not port.number:
         return port.count or 1
     value = {"count": port.count or 1, "number": port.number}
-    return {**value, "preferred": True} if port.is_preferred else value
+    value |= {"preferred": True} if port.is_preferred else {}
+    return value | {"own": True} if port.is_own else value
 
 
 def _policy(policy: messages.TaskPolicy) -> "dict[str, Any]":

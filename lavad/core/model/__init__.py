@@ -107,6 +107,7 @@ class RoleAsked:
     is_of_tasks: bool = False  # of a job of tasks, whose minimum may be 0
     spread: str = ""  # of a job of tasks: PACK, SPREAD, RACK; empty: as the requirement says
     spares: int = 0  # of a job of tasks: part of both numbers of tasks, idle until a host is lost
+    ports: tuple[int, ...] = ()  # of a job of tasks: fixed ones, which its program names itself
 
 
 PACK, SPREAD, RACK = "pack", "spread", "rack"  # few hosts; as many as there are tasks; one compute unit

@@ -113,6 +113,8 @@ RECENT_FAILURE = Reason(1314, "Host is avoided for a while after a failed start"
 UNREACHABLE = Reason(1601, "Unable to reach slave batch server", rules_out=True)
 RUNNING_EXCLUSIVE = Reason(1322, "Running an exclusive job")
 MEMORY = Reason(2601 + 10, "Job's requirements for reserving resource (mem) not satisfied")
+PORTS = Reason(1348, "A port that the job's tasks name is in use on the host")
+PORTS_APART = Reason(1348, "Not enough hosts for tasks that name the same port")
 RESERVING = 2601  # plus the resource's number
 GPUS = Reason(2601 + 300, "Not enough GPUs on the hosts")
 GPU_TOPOLOGY = Reason(2601 + 301, "Free GPUs are not linked or placed as the job requires")

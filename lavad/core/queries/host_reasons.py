@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from lavad.core.cluster_view import ClusterView
 from lavad.core.language.requirements import host_list
+from lavad.core.language.requirements.fixed_ports import is_port, port_of, ports_of
 from lavad.core.language.requirements.parsed import ParsedRole, amount_for, wants_of
 from lavad.core.language.requirements.rusage import Reserve
 from lavad.core.model import LOAD_INDICES, PARTS, Request, RoleRequest
@@ -198,12 +199,19 @@ def _has_span(role: RoleRequest) -> bool:
     return bool(role.one_host or role.ptile or role.ptile_by or role.block or role.stripe)
 
 
+_PORTS_SHOWN = 3
+
+
 def _together(request: Request) -> Reason:
     """Reason for which hosts that each fit cannot be combined."""
     if request.cu or any(role.cu for role in request.roles):
         return r.COMPUTE_UNITS
     if request.same or any(role.same for role in request.roles):
         return r.SAME
+    ports = sorted({port for role in request.roles for port in ports_of(wants_of(role).reserves)})
+    if ports:
+        shown = ", ".join(map(str, ports[:_PORTS_SHOWN])) + ", ..." * (len(ports) > _PORTS_SHOWN)
+        return r.PORTS_APART.with_details(f"port {shown}: each host has it once")
     return r.SPAN
 
 
@@ -312,11 +320,15 @@ def _lack_of(room: FreeResources, free: HostFree, row: int, one: Reserve, tasks:
         return HostReason(reason)
     amount = free.memory_mib * PARTS if left is None else left.amount
     need = amount_for(one, tasks, left is not None and left.is_shared, True) + one.threshold
+    if is_port(one.name) and need > amount:
+        return HostReason(reason)
     return HostReason(reason, one.name, (need - amount) / PARTS) if need > amount else None
 
 
 def reserving(room: FreeResources, name: str) -> Reason:
-    """LSF's reason for a resource that cannot be reserved."""
+    """LSF's reason for a resource that cannot be reserved, and that of a fixed port."""
+    if is_port(name):
+        return r.PORTS.with_details(f"port {port_of(name)}")
     names = [*LOAD_INDICES, *sorted(room.table.site.resources)]
     place_ = names.index(name) if name in names else len(names)
     return Reason(r.RESERVING + place_, f"Job's requirements for reserving resource ({name}) not satisfied")

@@ -70,9 +70,9 @@ class Port(Table):
 
     page = "pod"
     number = Number("containerPort", None, "the port of the pod's own address that the program listens on", 1, 65535,
-                    here="this port of the host, or another that the conventions tell, where it is taken",
+                    here="this port, which a host has once; a preferred one, where the conventions tell it",
                     absent="refused")  # fmt: skip
-    host = Number("hostPort", 0, "the port of the host", 0, 65535, here="this port of the host and no other")
+    host = Number("hostPort", 0, "the port of the host", 0, 65535, here="this port, which a host has once")
     name = Text("name", "", "its name", here="the name of the port", absent="port-NUMBER")
     protocol = Word("protocol", {word: word for word in ("TCP", "UDP", "SCTP")}, "TCP", "the protocol",
                     told="a reserved port is kept for all protocols")  # fmt: skip
@@ -498,21 +498,35 @@ def _fill_ports(role: messages.Role, ports: list[Port]) -> None:
         if number == SSH_PORT:
             one.note(None, "ignored: no SSH server is needed.")
         elif all(port.name != name for port in role.ports):
-            role.ports.add(name=name, count=1, number=wanted or number, is_preferred=not wanted)
+            role.ports.add(name=name, count=1, number=wanted or number, is_own=not wanted)
 
 
 def add_port(role: messages.Role, name: str, number: int, *known: str) -> None:
     """Add the port that a convention tells of under ``name``, unless the role has it under one of the names ``known``.
 
-    A port of the file with that number is this one, whatever its name.
+    A port of the file with that number is this one, whatever its name. As tasks are told which one they have, another
+    number does where it is taken, but for one of the host.
     """
-    if any(port.name in (name, *known) for port in role.ports):
+    if prefer_port(role, name, *known):
         return
     for port in role.ports:
         if port.number == number:
             port.name = name
+            _prefer(port)
             return
     role.ports.add(name=name, count=1, number=number, is_preferred=True)
+
+
+def prefer_port(role: messages.Role, *names: str) -> bool:
+    """Let another number do for the first port with one of these names; return False if there is none."""
+    found = next((port for port in role.ports if port.name in names), None)
+    if found is not None:
+        _prefer(found)
+    return found is not None
+
+
+def _prefer(port: messages.PortRequest) -> None:
+    port.is_own, port.is_preferred = False, port.is_own or port.is_preferred
 
 
 def _fill_selector(role: messages.Role, pod: Pod) -> None:

@@ -152,6 +152,8 @@ def read_pytorch_job(fields: Fields, _shared: Shared) -> list[JobFile]:
     _end_by_pytorch(job, is_elastic)
     port = int(next((one.partition("=")[2] for one in options if one.startswith("rdzv-port=")), MASTER_PORT))
     pods.add_port(job.roles[0], "pytorch", port, "pytorchjob-port")
+    for one in job.roles[1:]:  # only the first task listens on it
+        pods.prefer_port(one, "pytorchjob-port")
     job.tasks_rules.conventions.add(name="pytorchjob", options=options)
     return [job]
 

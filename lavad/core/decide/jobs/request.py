@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from lavad.core.language.requirements import affinity, cu, gpu, parser, rusage, span
+from lavad.core.language.requirements import affinity, cu, fixed_ports, gpu, parser, rusage, span
 from lavad.core.language.requirements.gpu import GpuRequirement
 from lavad.core.language.requirements.parser import Choice, CompoundTerm, Requirement
 from lavad.core.language.requirements.rusage import Per, Reserve, Usage
@@ -210,7 +210,7 @@ def _role(
         term = _spread(asked, term, rules)
     reserves = tuple([_per_task(one) for one in usage.reserves]) if rules.per_task else usage.reserves
     memory = next((one for one in reserves if one.name == "mem" and _is_simple(one)), None)
-    rest = tuple([one for one in reserves if one is not memory])
+    rest = tuple([one for one in reserves if one is not memory]) + fixed_ports.reserves_of(asked.ports, asked.launch)
     gpus = _gpus(asked, usage, rules)
     plain = GpuRequirement(num=gpus.num, per_task=gpus.per_task) if gpus is not None else None
     return RoleRequest(

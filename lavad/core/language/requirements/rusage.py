@@ -14,7 +14,7 @@ GPU_NAMES = ("ngpus_physical", "ngpus_excl_p", "ngpus_excl_t", "ngpus_shared", "
 SIZES = ("mem", "swp", "tmp")
 GPU_OPTIONS = ("gmodel", "gmem", "nvlink", "glink", "gvendor", "mig")
 _PER = re.compile(r"^(.*?)(?:/(host|task|job))?$", re.DOTALL)
-_NAME = re.compile(r"[A-Za-z_]\w*")
+_NAME = re.compile(r"[A-Za-z_]\w*|port\.\d+")  # the last is of a fixed port, which no user writes
 
 
 class Per(Enum):

@@ -197,8 +197,7 @@ class BackfillWindow:
 def place_of(table: HostTable, name: str, row: int) -> Place:
     """Resource pool from which a host takes a cluster-wide resource."""
     amounts = table.site.amounts(name)
-    has_it = amounts is not None and row < len(amounts.of_row)
-    return name, amounts.of_row[row] if amounts is not None and has_it else NOWHERE
+    return name, amounts.number(row) if amounts is not None else NOWHERE
 
 
 def lowest(devices: int, most: float) -> int:

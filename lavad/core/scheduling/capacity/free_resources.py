@@ -17,7 +17,6 @@ from lavad.core.model import PARTS, Allocation, Request, RoleRequest
 from lavad.core.scheduling.budget import HOSTS_A_COMPARISON
 from lavad.core.scheduling.capacity.slot_list import SlotList
 from lavad.core.scheduling.capacity.usable_hosts import UsableHosts, usable
-from lavad.core.state.hosts.site_resources import NOWHERE
 from lavad.core.state.hosts.table import HostTable
 
 if TYPE_CHECKING:
@@ -195,12 +194,12 @@ class FreeResources:
     def left(self, name: str, row: int) -> ResourceLeft | None:
         """Amount left of a cluster-wide resource as the host sees it; None if the host has none."""
         amounts = self.table.site.amounts(name)
-        number = amounts.of_row[row] if amounts is not None and row < len(amounts.of_row) else NOWHERE
-        if amounts is None or number == NOWHERE:
+        store = amounts.store(row) if amounts is not None else None
+        if amounts is None or store is None:
             return None
+        number = amounts.number(row)
         found = self._left.get((name, number))
         if found is None:
-            store = amounts.stores[number]
             found = self._left[name, number] = ResourceLeft(store.free, store.busy, store.is_shared)
         return found
 

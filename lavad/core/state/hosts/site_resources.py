@@ -3,6 +3,7 @@
 A numeric resource is an amount that belongs to one host or is shared by several: a ``ResourcePool``. Jobs reserve from
 it. Amounts are whole thousandths, so that exactly what was reserved is released. Indexed resources also number their
 devices. Kept current by ``apply``; values reported by an elim are volatile.
+A fixed port is a resource, too: each host has one of each number.
 """
 
 import copy
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lavad.core.language.requirements.fixed_ports import is_port
 from lavad.core.model import PARTS, HostFacts
 from lavad.core.model.rules.resources import Resource, ResourceInstance, ResourceKind
 
@@ -62,7 +64,7 @@ class ResourceAmounts:
 
     def store(self, row: int) -> ResourcePool | None:
         """Pool of a host; None if the host has none of the resource."""
-        number = self.of_row[row] if row < len(self.of_row) else NOWHERE
+        number = self.number(row)
         return None if number == NOWHERE else self.stores[number]
 
     def put(self, row: int, number: int) -> None:
@@ -72,12 +74,54 @@ class ResourceAmounts:
         if number != NOWHERE:
             self.stores[number].rows.append(row)
 
+    def number(self, row: int) -> int:
+        """Number of the host's pool, equal for hosts that share one; NOWHERE if the host has none."""
+        return self.of_row[row] if row < len(self.of_row) else NOWHERE
+
     def column(self, values: Sequence[float], hosts: int) -> NDArray[np.float64]:
         """The pool's value for each host; NaN without a pool."""
         of_row = np.full(hosts, NOWHERE, np.int64)
         of_row[: len(self.of_row)] = self.of_row[:hosts]
         padded = np.append(np.asarray(values, np.float64), np.nan)
         return padded[of_row]
+
+
+class PortAmounts(ResourceAmounts):
+    """One port of each host. Only pools of hosts on which it is taken are kept: a job may name any port."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self._taken: dict[int, ResourcePool] = {}  # by row
+
+    def copy(self) -> "PortAmounts":
+        """An independent copy."""
+        twin = copy.copy(self)
+        twin._taken = {row: store.copy() for row, store in self._taken.items()}
+        return twin
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no host's port is taken."""
+        return not self._taken
+
+    def store(self, row: int) -> ResourcePool:
+        """Pool of a host."""
+        found = self._taken.get(row)
+        if found is None:
+            found = ResourcePool(PARTS, False)
+            found.rows.append(row)
+        return found
+
+    def number(self, row: int) -> int:
+        """Return the row: each host has a pool of its own."""
+        return row
+
+    def keep(self, row: int, store: ResourcePool) -> None:
+        """Keep the pool if the port is taken, else forget it."""
+        if store.taken:
+            self._taken[row] = store
+        else:
+            self._taken.pop(row, None)
 
 
 class SiteResources:
@@ -90,6 +134,7 @@ class SiteResources:
         self._names: list[str] = []
         self._facts: list[HostFacts] = []
         self._amounts: dict[str, ResourceAmounts] = {}
+        self._ports: dict[str, PortAmounts] = {}  # those that are taken on some host
         self._shared: dict[tuple[str, int], int] = {}  # (resource, number in the resource map) -> number of its pool
         self._strings: dict[str, list[str]] = {}
 
@@ -97,6 +142,7 @@ class SiteResources:
         """An independent copy with the same amounts."""
         twin = copy.copy(self)
         twin._amounts = {name: amounts.copy() for name, amounts in self._amounts.items()}
+        twin._ports = {name: amounts.copy() for name, amounts in self._ports.items()}
         twin._names, twin._facts = self._names.copy(), self._facts.copy()
         return twin
 
@@ -104,7 +150,7 @@ class SiteResources:
         """Put another configuration into effect; reservations have to be made again."""
         reported = self._reported()
         self.resources, self._map = resources, where
-        self._amounts, self._shared, self._strings = {}, {}, {}
+        self._amounts, self._shared, self._strings, self._ports = {}, {}, {}, {}
         self.version += 1
         for row in range(len(self._names)):
             self._place(row)
@@ -168,6 +214,8 @@ class SiteResources:
     def amounts(self, name: str) -> ResourceAmounts | None:
         """Numeric resource of that name that can be reserved; None if there is none."""
         found = self._amounts.get(name)
+        if found is None and is_port(name):
+            return self._ports.get(name) or PortAmounts(name)
         if found is None and name in _OF_FACTS:
             found = self._amounts[name] = ResourceAmounts(name)
             for row in range(len(self._names)):
@@ -187,7 +235,16 @@ class SiteResources:
             return None
         store.taken += amount
         store.busy = store.busy | devices if amount >= 0 else store.busy & ~devices
+        if isinstance(amounts, PortAmounts):
+            self._keep(amounts, row, store)
         return store
+
+    def _keep(self, amounts: PortAmounts, row: int, store: ResourcePool) -> None:
+        amounts.keep(row, store)
+        if amounts.is_idle:
+            self._ports.pop(amounts.name, None)
+        else:
+            self._ports[amounts.name] = amounts
 
     def report(self, row: int, name: str, value: float) -> ResourcePool | None:
         """Store an elim's newest value; return the pool if the value has changed."""
@@ -201,6 +258,7 @@ class SiteResources:
 
     def empty(self) -> None:
         """Release everything, and make amounts reported by elims ample."""
+        self._ports.clear()
         for amounts in self._amounts.values():
             for store in amounts.stores:
                 store.taken = store.busy = 0
