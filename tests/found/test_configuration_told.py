@@ -20,12 +20,10 @@ QUEUE = "Begin Queue\nQUEUE_NAME = q\n{}\nEnd Queue\n"
     "line",
     [
         "USE_PRIORITY_IN_POOL = Y",
-        "CONTAINER = docker[image(a)]",
         "CHUNK_JOB_SIZE = 4",
         "SNDJOBS_TO = q@other",
         "RCVJOBS_FROM = other",
         "RC_HOSTS = all",
-        "JOB_IDLE = 0.1",
     ],
 )
 def test_a_queue_that_asks_in_vain(tmp_path: Path, line: str) -> None:
