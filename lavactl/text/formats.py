@@ -57,7 +57,7 @@ class Format:
 
 
 def read_format(text: str, widths: "Mapping[str, int]", aliases: "Mapping[str, str]") -> Format:
-    """Parse a format string; ``all`` means every field.
+    """Parse a format string; ``all`` means every field, one ``*`` in a name any letters: ``all:10``, ``gpu*``.
 
     Args:
         widths: recommended width of each known field.
@@ -68,10 +68,8 @@ def read_format(text: str, widths: "Mapping[str, int]", aliases: "Mapping[str, s
     text, delimiter = _take_delimiter(text)
     columns: list[Column] = []
     for word in text.split():
-        if word.lower() == "all":
-            columns += [Column(name, 0, False, "") for name in widths]
-        else:
-            columns.append(_column(word, widths, aliases))
+        given, colon, rest = word.partition(":")
+        columns += [_column(name + colon + rest, widths, aliases) for name in _meant(given, widths)]
     if not columns:
         raise CommandError("The format string names no field.", BAD_FIELD)
     return Format(columns, delimiter)
@@ -88,6 +86,14 @@ def _take_delimiter(text: str) -> tuple[str, str]:
     if value and value[0] not in "'\"" and (len(value) == 1 or value[1] == " "):
         return f"{text[:place]} {value[1:]}", value[0]
     raise CommandError("The delimiter in the format string must be one character.", BAD_FIELD)
+
+
+def _meant(given: str, widths: "Mapping[str, int]") -> "list[str]":
+    """Field names that a word of a format stands for; the word itself if that is one, or none."""
+    begin, star, end = ("*" if given.lower() == "all" else given.lower()).partition("*")
+    if not star:
+        return [given]
+    return [name for name in widths if name.startswith(begin) and name[len(begin) :].endswith(end)] or [given]
 
 
 def _column(word: str, widths: "Mapping[str, int]", aliases: "Mapping[str, str]") -> Column:

@@ -19,6 +19,50 @@ _BUILT_IN = frozenset((*queues.INDICES, *queues.ALIASES, "ncpus", "ndisks", "max
 # LSF's GPU resources: its installer defines and places them; here agents detect GPUs themselves.
 _OF_GPUS = frozenset(("ngpus", "ngpus_physical", "ngpus_shared", "ngpus_excl_t", "ngpus_excl_p", "ngpus_prohibited"))
 _GPUS_COUNTED = "agents find GPUs by themselves"
+# Boolean resources that LSF's installer writes into lsf.shared: known where there is no such file, though no host has
+# them then, so that requirements such as `!mg` mean what they mean there.
+INSTALLED = {
+    "aix": "AIX",
+    "alpha": "Alpha processors",
+    "bigmem": "much memory",
+    "bluegene": "Blue Gene",
+    "cpuset": "sets of processors",
+    "craylinux": "Cray's Linux environment",
+    "crayx1": "MPI of the Cray X1",
+    "crayxt3": "MPI of the Cray XT3",
+    "cs": "compute server",
+    "define_ncpus_cores": "cores count as processors",
+    "define_ncpus_procs": "processors count as processors",
+    "define_ncpus_threads": "threads count as processors",
+    "diskless": "no disk",
+    "dist": "distributed",
+    "frame": "licence of FrameMaker",
+    "fs": "file server",
+    "hpmpi": "MPI of HP",
+    "hpux": "HP-UX",
+    "ibmmpi": "MPI of IBM's POE",
+    "intelmpi": "MPI of Intel",
+    "irix": "IRIX",
+    "lammpi": "LAM/MPI",
+    "linux": "Linux",
+    "mg": "management host",
+    "mips": "MIPS processors",
+    "mpich_gm": "MPICH over GM",
+    "mpich_mx": "MPICH over MX",
+    "mpichp4": "MPICH with P4",
+    "mpichsharemem": "MPICH in shared memory",
+    "mvapich": "MPI over InfiniBand",
+    "nt": "Windows",
+    "openmpi": "Open MPI",
+    "pset": "sets of processors of HP-UX",
+    "rms": "RMS of Quadrics",
+    "sca_mpimon": "MPI of Scali",
+    "sgimpi": "MPI of SGI",
+    "slurm": "Slurm",
+    "solaris": "Solaris",
+    "sparc": "SPARC processors",
+    "vnode": "node that an integration made up",
+}
 _PLACE = re.compile(r"\s*(?:([^\s\[\]@]+)\s*@\s*)?\[([^\[\]]*)\]")
 RESOURCE_NAME_MAX = 39
 
@@ -121,6 +165,11 @@ def cluster_names(document: Document) -> list[str]:
     return [
         row["CLUSTERNAME"].text for section in document.of("Cluster") for row in section.rows if "CLUSTERNAME" in row
     ]
+
+
+def add_installed(site: Site) -> None:
+    """Define the resources of a cluster that has no lsf.shared."""
+    site.resources.update({name: Resource(name, description=about) for name, about in INSTALLED.items()})
 
 
 def read_shared(document: Document, site: Site) -> None:

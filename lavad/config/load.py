@@ -222,6 +222,8 @@ class _Reader:
         shared = self._find("lsf.shared")
         if shared is not None:
             cluster.read_shared(shared, self.site)
+        else:
+            cluster.add_installed(self.site)
         self.cluster_name = self._choose(name, cluster.cluster_names(shared) if shared is not None else [])
         self._cluster = self._find(f"lsf.cluster.{self.cluster_name}")
         return cluster.read_cluster(self._cluster, self.site) if self._cluster is not None else {}

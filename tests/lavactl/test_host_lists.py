@@ -63,6 +63,18 @@ def test_lsload_of_effective_and_normalized_queues(desk: Desk) -> None:
     assert desk.type("lsload", "-N", "-E").code == 255
 
 
+@pytest.mark.parametrize("command", ["lsload", "lshosts", "bhosts"])
+def test_formats_of_many_fields(desk: Desk, command: str) -> None:
+    """``all`` and ``*`` are every field, ``m*`` those that begin so; a width behind them is that of each."""
+    every = desk.type(command, "-o", "all").out.splitlines()[0].split()
+    assert len(every) > 5
+    assert desk.type(command, "-o", "*").out.splitlines()[0].split() == every
+    some = [name for name in every if name.startswith("M")]
+    assert desk.type(command, "-o", "m*").out.splitlines()[0].split() == some
+    assert desk.type(command, "-o", "ALL:4").out.splitlines()[0] == " ".join(f"{name[:4]:<4}" for name in every)
+    assert desk.type(command, "-o", "nope*").code == 99
+
+
 def test_lsload_fields(desk: Desk) -> None:
     """-o with widths and a delimiter; -json as bhosts has it."""
     out = desk.type("lsload", "-o", "host_name:8 r1m:-6 status delimiter='|'").out
