@@ -42,7 +42,8 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
   master keeps its rules, a starting one ends.
 - A section without its `Begin` or `End` is one error, and is read all the same; lines may end in CR LF.
 - A line that LSF reports and leaves out is a warning that says so: a row with more or fewer cells than its table has
-  columns, a table without a column that it needs, prose in a section, a resource of a host that `lsf.shared` lacks.
+  columns, a table without a column that it needs or without its line of keywords, prose in a section, a line behind
+  the last section, a resource of a host that `lsf.shared` lacks.
 - A parameter or section that lava does not know is a warning, with the name that may have been meant.
 - One that LSF has and lava does not need is ignored; `badmin ckconfig -v` lists each with the reason. One that a site
   may count on all the same (`CONTAINER`, `SWAPLIMIT`) is a warning.
@@ -58,7 +59,8 @@ A file that is not there says nothing: without `lsb.queues` the built-in queues 
   it: accounts may come later.
 - A host need not have joined to be named. If `lsf.cluster` lists hosts, other names are worth a warning; if it lists
   none, `badmin ckconfig` and `badmin reconfig` warn of those that have not joined.
-- A name in `RES_REQ`, `STOP_COND` or `RESUME_COND` that is neither built in nor in `lsf.shared` is an error: every
+- A name in `RES_REQ`, `STOP_COND` or `RESUME_COND` that is neither built in nor in `lsf.shared` (where there is no such
+  file: none of the resources that LSF's installer writes there) is an error: every
   submission to the queue would be refused. So is a word that a section of `lsb.resources` does not have: without the
   `USERS` that was misspelt, say, a limit would hold for everybody.
 - Windows are in the time zone of the master's host.

@@ -111,8 +111,10 @@ CONF: Table = {
     "LSB_BMGROUP_ALLREMOTE_EXPAND": Ignored("one cluster only"),
     "LSF_STRICT_CHECKING": Ignored("what daemons say to each other is always sealed: as Y"),
     "LSB_MBD_MAX_SIG_COUNT": Ignored("signals to jobs are never held back"),
-    **dict.fromkeys(("LIM_COMPUTE_ONLY", "LIM_RSYNC_CONFIG", "LIM_DEFINE_NCPUS", "EGO_DEFINE_NCPUS"),
-                    Ignored("options of lava-agent")),
+    **dict.fromkeys(("LIM_COMPUTE_ONLY", "LIM_RSYNC_CONFIG"), Ignored("options of lava-agent")),
+    **dict.fromkeys(("LIM_DEFINE_NCPUS", "EGO_DEFINE_NCPUS"), missed(
+        "agents count a slot for each core; MXJ of lsb.hosts or lava-agent --slots sets another number",
+        lambda text: text.strip().lower() not in ("", "cores"))),
     "LSF_LSLOAD_FORMAT": _by_commands("the default of `lsload -o`"),
     "LSF_LSHOSTS_FORMAT": _by_commands("the default of `lshosts -o`"),
     "LSB_BWAIT_IN_JOBS": _by_commands("N: bwait is refused within jobs"),

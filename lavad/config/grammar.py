@@ -53,6 +53,7 @@ class Section:
     file: str = ""
     rows: list[Row] = field(default_factory=list)
     keywords_line: int = 0  # of a table
+    keywords: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -106,7 +107,7 @@ def parse(text: str, file: str, *, has_sections: bool = True, clock: Clock | Non
         else:
             _outside(document, line)
         at += 1
-    _astray(document, stray)
+    _astray(document, stray, is_fatal=not document.sections)  # behind the last section they are left out as in LSF
     return document
 
 
@@ -114,13 +115,14 @@ def _complain(document: Document, line: Line, text: str, *, is_fatal: bool = Tru
     document.complaints.append(Complaint(line.file, line.number, text, is_fatal))
 
 
-def _astray(document: Document, lines: list[Line]) -> None:
+def _astray(document: Document, lines: list[Line], *, is_fatal: bool = True) -> None:
     """Report consecutive lines outside any section, at the first of them."""
     if lines:
         more = len(lines) - 1
         others = f" and {more} more line{'s' if more > 1 else ''} stand" if more else " stands"
         what = f"{lines[0].text[:40]!r}{others} outside any section"
-        _complain(document, lines[0], f"{what}; expected 'Begin SECTION' before")
+        fate = "expected 'Begin SECTION' before" if is_fatal else "left out"
+        _complain(document, lines[0], f"{what}; {fate}", is_fatal=is_fatal)
 
 
 def _without_begin(document: Document, body: list[Line], end: Line, name: str) -> None:
@@ -228,7 +230,7 @@ def _not_a_setting(document: Document, line: Line) -> None:
 def _horizontal(document: Document, section: Section, body: list[Line]) -> None:
     """Read a table. A row of another length is left out, as LSF does: it must not stop a whole cluster."""
     keywords = [word.upper() for word in body[0].text.split()]
-    section.keywords_line = body[0].number
+    section.keywords_line, section.keywords = body[0].number, tuple(keywords)
     twice = sorted({word for word in keywords if keywords.count(word) > 1})
     if twice:
         _complain(document, body[0], f"the column {twice[0]} is there twice")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lavad.config.accounts import NoEgroup
 from lavad.config.grammar import Cell
 from lavad.config.site import Site
-from lavad.config.values import Wrong
+from lavad.config.values import Wrong, bare
 from lavad.core.model.rules.names import ALL, NONE, MemberChange, Names
 
 RESERVED = frozenset({"all", "default", "others", "none", "lost_and_found", "allremote"})
@@ -75,7 +75,7 @@ def combine(text: str, of_word: Callable[[str], Names]) -> Names:
     Raises:
         Wrong: nothing is named, or something is excluded from nothing.
     """
-    words = text.split()
+    words = bare(text).split()
     found, gone = NONE, NONE
     for word in words:
         if word.startswith("~"):

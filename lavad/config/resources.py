@@ -57,7 +57,7 @@ def _space(name: str) -> Honoured:
 
 
 def _resource_list(text: str, site: Site) -> Fields:
-    found, at = [], 0
+    found, at, text = [], 0, v.bare(text)
     while text[at:].strip():
         pair = _PAIR.match(text, at)
         if not pair:

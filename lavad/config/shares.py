@@ -4,7 +4,7 @@ import re
 
 from lavad.config import names
 from lavad.config.site import Site
-from lavad.config.values import LARGEST, Wrong
+from lavad.config.values import LARGEST, Wrong, bare
 from lavad.core.model.rules.names import ALL, NONE, Names
 from lavad.core.model.rules.users import Share
 
@@ -41,7 +41,7 @@ def _share(name: str, each: bool, number: int, users: Names, site: Site) -> Shar
 def pairs_of(text: str) -> list[tuple[str, bool, int]]:
     """Return (name, True for a share for each member, shares) of a list, in its order."""
     pairs, at, seen = [], 0, set()
-    stripped = text.rstrip()
+    stripped = bare(text)
     while at < len(stripped):
         found = _PAIR.match(stripped, at)
         if not found:

@@ -298,3 +298,15 @@ def check_sections(document: Document, known: Mapping[str, Table | Ignored], sit
             site.note(cell, f"section {name}", Fate.IGNORED, meaning.reason)
             if meaning.is_missed("section"):
                 site.warn(cell, f"Begin {name}: the section has no effect: {meaning.reason}")
+        elif section.keywords and not set(section.keywords) & set(meaning):
+            _leave_out_without_keywords(section, meaning, site)
+
+
+def _leave_out_without_keywords(section: Section, table: Table, site: Site) -> None:
+    """Warn of a table whose first line is none of keywords, as where that is a comment; LSF leaves it out, too."""
+    known = " ".join(word for word, meaning in table.items() if isinstance(meaning, Honoured))
+    first = _short(" ".join(section.keywords).lower())
+    cell = Cell("", section.keywords_line, section.file)
+    what = f"expected a line of keywords ({_short(known)}), found {first!r}"
+    site.warn(cell, f"{section.name}: {what}; the section is left out")
+    section.rows.clear()

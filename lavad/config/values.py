@@ -31,6 +31,12 @@ class Wrong(ValueError):
     """Invalid value; the message says what was expected."""
 
 
+def bare(text: str) -> str:
+    """Return a list without the parentheses that stand around all of it."""
+    inner = text.strip()
+    return inner[1:-1].strip() if inner.startswith("(") and inner.endswith(")") else inner
+
+
 def integer(text: str, least: int = 0, most: int = LARGEST) -> int:
     """Read a plain number within bounds."""
     if not re.fullmatch(r"-?\d{1,18}", text) or not least <= int(text) <= most:
