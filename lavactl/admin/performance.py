@@ -21,11 +21,18 @@ ACTIONS = {
     "setperiod": cluster_pb2.SET_PERFORMANCE_PERIOD,
 }
 RULE = "-" * 76
+# Names that differ in LSF's JSON from those in its table.
+NAMES_IN_JSON = {
+    "Total queries": "Processed requests: mbatchd",
+    "  Jobs information queries": "Job information queries",
+    "  Hosts information queries": "Host information queries",
+    "  Queue information queries": "Queue information queries",
+}
 OFF = "Performance monitoring is off; badmin perfmon start begins it."
 
 
-def perfmon(words: list[str], usage: str, io: "Io") -> int:
-    """Carry out ``start [period]``, ``stop``, ``view`` or ``setperiod period``.
+def perfmon(words: list[str], usage: str, io: "Io", *, as_json: bool = False) -> int:
+    """Carry out ``start [period]``, ``stop``, ``view`` or ``setperiod period``; ``as_json`` is for the view.
 
     Raises:
         UsageError: the words are none of these.
@@ -33,6 +40,8 @@ def perfmon(words: list[str], usage: str, io: "Io") -> int:
     if not words or words[0] not in ACTIONS:
         raise UsageError("badmin perfmon: expected start, stop, view or setperiod", usage)
     name, rest = words[0], words[1:]
+    if as_json and name != "view":
+        raise UsageError(f"badmin perfmon {name}: -json is for view", usage)
     least, most = {"start": (0, 1), "setperiod": (1, 1)}.get(name, (0, 0))
     if not least <= len(rest) <= most:
         expected = "a sample period in seconds" if most else "no more words"
@@ -47,7 +56,7 @@ def perfmon(words: list[str], usage: str, io: "Io") -> int:
     if name == "view":
         if not reply.is_on:
             raise CommandError(OFF)
-        io.print("\n".join(lines(reply)))
+        io.print(document(reply) if as_json else "\n".join(lines(reply)))
     elif name == "stop":
         io.print("Performance monitoring is stopped")
     else:
@@ -76,6 +85,27 @@ def lines(reply: "cluster_pb2.PerformanceReply") -> list[str]:
         RULE,
         *_rows(reply.scheduler, with_total=False),
     ]
+
+
+def document(reply: "cluster_pb2.PerformanceReply") -> str:
+    """JSON document of the view, with the names and keys of LSF's; the scheduler's metrics have no total."""
+    import json
+
+    counts = [_record(one) | {"total": round(one.total, 1)} for one in reply.counts]
+    records = counts + [_record(one) | {"total": 0} for one in reply.scheduler]
+    used, most = reply.files_used, reply.files_max
+    files = {"name": "mbatchd file descriptor usage", "free": most - used, "used": used, "total": most}
+    whole = {
+        "num": len(records), "record": records, "period": reply.period_s, "start": int(reply.started),
+        "end": int(reply.sampled), "fd": files,
+    }  # fmt: skip
+    return json.dumps(whole, indent=2)
+
+
+def _record(one: "Metric") -> "dict[str, str | float]":
+    figures = {"current": one.last, "max": one.max, "min": one.min, "avg": one.mean}
+    name = NAMES_IN_JSON.get(one.name, one.name)
+    return {"name": clean(name), **{key: round(value, 1) for key, value in figures.items()}}
 
 
 def _rows(metrics: "Iterable[Metric]", *, with_total: bool) -> list[str]:

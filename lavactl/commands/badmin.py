@@ -15,9 +15,9 @@ USAGE = """\
 Usage: badmin ckconfig [-v]
        badmin reconfig [-v] [-f] [-C comment]
        badmin mbdrestart [-v] [-f] [-C comment] [-p | -s]
-       badmin showconf mbd
+       badmin showconf mbd [all]
        badmin showstatus
-       badmin perfmon start [period] | stop | view | setperiod period
+       badmin perfmon start [period] | stop | view [-json] | setperiod period
        badmin diagnose job_id ... | -c query [-f file] [-d minutes] | -c query -o
        badmin hist | mbdhist [-t time0,time1] [-f file]
        badmin hhist [-t time0,time1] [-f file] [host ...]
@@ -55,7 +55,7 @@ KINDS: "dict[str, dict[str, int | str]]" = {
     "help": {},
     "quit": {},
     "diagnose": {**dict.fromkeys(("c", "f", "d"), VALUE), "o": FLAG},
-    "perfmon": {"json": "badmin perfmon view prints a table only."},
+    "perfmon": {"json": FLAG},
     **{name: {"t": VALUE, "f": VALUE} for name in HISTORIES},
     **{name: {"C": VALUE} for name in (*REMOVAL, *QUEUE_ACTIONS)},
     "hghostadd": {"C": VALUE},
@@ -127,7 +127,7 @@ def _show(name: str, argv: list[str], io: "Io") -> int:
         if words:
             raise UsageError("badmin showstatus: takes no names", USAGE)
         return master_status.show_status(io)
-    if words != ["mbd"]:
+    if words not in (["mbd"], ["mbd", "all"]):
         raise UsageError("badmin showconf: only mbd has settings of its own; hosts follow the master", USAGE)
     return master_status.show_configuration(io)
 
@@ -148,7 +148,8 @@ def _diagnose(name: str, argv: list[str], io: "Io") -> int:
 def _perfmon(name: str, argv: list[str], io: "Io") -> int:
     from lavactl.admin import performance
 
-    return performance.perfmon(GRAMMARS[name].parse(argv).words, USAGE, io)
+    options = GRAMMARS[name].parse(argv)
+    return performance.perfmon(options.words, USAGE, io, as_json="json" in options)
 
 
 def _history(name: str, argv: list[str], io: "Io") -> int:

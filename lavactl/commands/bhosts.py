@@ -65,13 +65,28 @@ FIELDS: "dict[str, tuple[int, Callable[[cluster_pb2.HostRecord], str]]]" = {
     "dispatch_window": (50, lambda host: clean(host.dispatch_window) or MISSING),
     "ngpus": (8, lambda host: str(len(gpus_of(host)))),
     "ngpus_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs))),
-    "ngpus_excl_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs and use.exclusive))),
+    "ngpus_excl_alloc": (8, lambda host: str(gpus_alone(host, is_in_mode=True))),
     "ngpus_shared_alloc": (8, lambda host: str(sum(1 for use in host.gpu_use if use.njobs and not use.exclusive))),
+    "ngpus_shared_jexcl_alloc": (8, lambda host: str(gpus_alone(host, is_in_mode=False))),
+    "ngpus_excl_avail": (8, lambda host: str(len(gpus_of(host)) - sum(1 for use in host.gpu_use if use.njobs))),
+    "ngpus_shared_avail": (
+        8,
+        lambda host: str(len(gpus_of(host)) - sum(1 for use in host.gpu_use if use.njobs and use.exclusive)),
+    ),
     "attribute": (50, lambda host: MISSING),
     "comments": (50, lambda host: clean(comments(host)) or MISSING),
 }
 ALIASES = {"hname": "host_name", "ng": "ngpus", "nga": "ngpus_alloc", "ngea": "ngpus_excl_alloc",
-           "ngsa": "ngpus_shared_alloc", "attr": "attribute"}  # fmt: skip
+           "ngsa": "ngpus_shared_alloc", "ngu": "ngpus_alloc", "ngx": "ngpus_excl_alloc", "ngs": "ngpus_shared_alloc",
+           "ngsjx": "ngpus_shared_jexcl_alloc", "ngfx": "ngpus_excl_avail", "ngfs": "ngpus_shared_avail",
+           "attr": "attribute"}  # fmt: skip
+
+
+def gpus_alone(host: cluster_pb2.HostRecord, *, is_in_mode: bool) -> int:
+    """Count the devices that a job has for itself, in the compute mode exclusive_process or in another."""
+    modes = {gpu.index: gpu.mode for gpu in gpus_of(host)}
+    alone = [use.index for use in host.gpu_use if use.njobs and use.exclusive]
+    return sum((modes.get(index) == "exclusive_process") is is_in_mode for index in alone)
 
 
 def main(argv: list[str], io: "Io") -> int:

@@ -70,8 +70,9 @@ def main(argv: list[str], io: "Io") -> int:
         records = io.client().resources().resources
         show_fields(hosts, form, fields_of(records), FIELD_ALIASES, options, io, ("lsload", "HOSTS"))
     elif "gpuload" in options:
-        io.print(GPU_LOAD_HEADER)
-        io.print("".join(gpu_load_rows(host) for host in hosts), end="")
+        wide = "w" in options
+        io.print(GPU_LOAD_HEADER.replace("gpu_mut ", "gpu_mut gpu_power ") if wide else GPU_LOAD_HEADER)
+        io.print("".join(gpu_load_rows(host, with_power=wide) for host in hosts), end="")
     elif "gpu" in options:
         io.print(GPU_HEADER)
         io.print("".join(gpu_row(host) for host in hosts), end="")
@@ -197,17 +198,19 @@ def gpu_row(host: "Host") -> str:
     return f"{name:<15} {status(host):>6}{len(gpus):>7}{shares}{len(gpus):>16}\n"
 
 
-def gpu_load_rows(host: "Host") -> str:
-    """Lines of -gpuload: one for each GPU."""
+def gpu_load_rows(host: "Host", *, with_power: bool) -> str:
+    """Lines of -gpuload: one for each GPU; with -w also what it draws, in watts."""
     lines = []
     name = host.facts.name
     for gpu in [] if is_down(host) else gpus_of(host):
         good = gpu.status in ("", "ok")
+        power = f" {gpu.power_w:>9.1f}" if with_power else ""
         lines.append(
             f"{name:<15} {gpu.index:>5} {model_name(gpu):>11} {GPU_MODES.get(gpu.mode, '0.0'):>10} "
             f"{f'{gpu.temperature_c}C':>9} {float(gpu.ecc_errors):>9.1f} {f'{gpu.utilisation * 100:.0f}%':>7} "
-            f"{f'{gpu.memory_utilisation * 100:.0f}%':>8} {size(gpu.memory_mib):>10} {size(gpu.memory_used_mib):>9} "
-            f"{'-':>12} {'ok' if good else 'error':>12} {'-' if good else gpu.status:>11}\n"
+            f"{f'{gpu.memory_utilisation * 100:.0f}%':>8}{power} {size(gpu.memory_mib):>10} "
+            f"{size(gpu.memory_used_mib):>9} {'-':>12} "
+            f"{'ok' if good else 'error':>12} {'-' if good else gpu.status:>11}\n"
         )
         name = ""
     return "".join(lines)

@@ -136,6 +136,20 @@ def test_bhosts_fields_are_integers(desk: Desk) -> None:
     }
 
 
+def test_bhosts_fields_of_gpus(desk: Desk) -> None:
+    """A device that a job has for itself counts by its compute mode; those without jobs are free for either use."""
+    host = a_host("n010", gpus=2)
+    host.facts.gpus.extend([cluster_pb2.Gpu(index=2, mode="shared"), cluster_pb2.Gpu(index=3, mode="shared")])
+    host.facts.gpus[0].mode = "exclusive_process"
+    for index, (njobs, alone) in enumerate([(1, True), (1, True), (2, False), (0, False)]):
+        host.gpu_use.add(index=index, njobs=njobs, exclusive=alone)
+    desk.client.host_records = [host]
+    names = "ngpus ngpus_alloc ngpus_excl_alloc ngpus_shared_alloc ngpus_shared_jexcl_alloc ngpus_excl_avail"
+    out = desk.type("bhosts", "-o", f"HOST_NAME {names} ngpus_shared_avail delimiter='|'").out
+    assert out.splitlines() == [f"HOST_NAME|{names.upper().replace(' ', '|')}|NGPUS_SHARED_AVAIL", "n010|4|3|1|1|1|1|2"]
+    assert desk.type("bhosts", "-noheader", "-o", "ng ngu ngx ngs ngsjx ngfx ngfs").out == "4 3 1 1 1 1 2\n"
+
+
 def test_slots_of_whole_hosts(desk: Desk) -> None:
     """lsf.md 1.5: -alloc is the master's count, asked for beside any form."""
     desk.client.host_records, desk.client.queue_records = [a_host("n001", run=4)], [cluster_pb2.QueueRecord(name="q")]
@@ -278,6 +292,9 @@ def test_lsload_gpu(desk: Desk) -> None:
     assert desk.type("lsload", "-gpuload").out.splitlines()[1].split() == [
         "n010", "0", "NVIDIAA100", "0.0", "46C", "0.0", "50%", "0%", "80G", "2048M", "-", "ok", "-",
     ]  # fmt: skip
+    desk.client.host_records[0].facts.gpus[0].power_w = 305.5
+    header, row, _ = (line.split() for line in desk.type("lsload", "-gpuload", "-w").out.splitlines())
+    assert (len(header), len(row), row[header.index("gpu_power")]) == (14, 14, "305.5")
 
 
 def test_lshosts(desk: Desk) -> None:

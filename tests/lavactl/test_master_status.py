@@ -17,6 +17,13 @@ def test_showconf(desk: Desk) -> None:
     assert result.out == ("MBD configuration at Sat Nov 21 09:30:00\n  LSB_SHAREDIR = /share\n  LSF_CONFDIR = /conf\n")
 
 
+def test_showconf_of_all(desk: Desk) -> None:
+    """Monitoring programs ask for mbd of all hosts: there is one."""
+    desk.client.installation_reply.parameters.add(name="LSF_CONFDIR", value="/conf")
+    result = desk.type("badmin", "showconf", "mbd", "all")
+    assert (result.code, result.out.splitlines()[1:]) == (0, ["  LSF_CONFDIR = /conf"])
+
+
 def test_showconf_of_lim(desk: Desk) -> None:
     """lsadmin showconf: the settings of all hosts are those of the master."""
     desk.client.installation_reply.parameters.add(name="LSF_CONFDIR", value="/conf")

@@ -1,5 +1,7 @@
 """Golden output of badmin perfmon, in the layout of LSF's."""
 
+import json
+
 import pytest
 
 from protos import cluster_pb2
@@ -35,6 +37,28 @@ def test_the_figures(desk: Desk) -> None:
         + rule
         + "Job buckets                               5       5       0     2.2\n"
     )
+
+
+def test_the_figures_for_programs(desk: Desk) -> None:
+    """-json has the names and keys of LSF's, by which monitoring integrations find what they show."""
+    reply = desk.client.performance_reply
+    reply.is_on, reply.period_s, reply.started, reply.sampled = True, 60, NOW - 120, NOW
+    reply.files_used, reply.files_max = 424, 1024
+    reply.counts.add(name="Total queries", last=0, max=25, min=0, mean=7.95, total=159)
+    reply.scheduler.add(name="Job buckets", last=5, max=5, min=0, mean=2.25)
+    assert json.loads(desk.type("badmin", "perfmon", "view", "-json").out) == {
+        "num": 2,
+        "record": [
+            {"name": "Processed requests: mbatchd", "current": 0, "max": 25, "min": 0, "avg": 8.0, "total": 159},
+            {"name": "Job buckets", "current": 5, "max": 5, "min": 0, "avg": 2.2, "total": 0},
+        ],
+        "period": 60,
+        "start": NOW - 120,
+        "end": NOW,
+        "fd": {"name": "mbatchd file descriptor usage", "free": 600, "used": 424, "total": 1024},
+    }
+    wrong = desk.type("badmin", "perfmon", "stop", "-json")
+    assert (wrong.code, wrong.err.splitlines()[0]) == (255, "badmin perfmon stop: -json is for view")
 
 
 def test_monitoring_is_switched(desk: Desk) -> None:
