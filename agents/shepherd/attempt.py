@@ -50,14 +50,14 @@ SHELLS = frozenset(("sh", "bash", "dash", "ksh", "mksh", "zsh", "csh", "tcsh", "
 _BACKGROUND = re.compile(r"(?<![&>|<])&(?![&>])")  # the sign of a shell, neither of && nor of a redirection
 
 
-def may_leave_background(program: Program | None) -> bool:
-    """Return True for a script of a shell, and for a line of a shell that starts something in the background."""
+def shell_of(program: Program | None) -> str:
+    """Return the name of the shell of a script, or of a line that starts something in the background; else empty."""
     if program is None:
-        return False
+        return ""
     words = [os.path.basename(word).lstrip("-") for word in (program.path, *program.argv[1:2])]
-    if words[0] not in SHELLS and not (words[0] == "env" and words[1:] and words[1] in SHELLS):
-        return False
-    return program.argv[1:2] != ("-c",) or bool(_BACKGROUND.search(program.argv[-1]))
+    shell = words[1] if words[0] == "env" and words[1:] else words[0]
+    is_line = program.argv[1:2] == ("-c",)
+    return shell if shell in SHELLS and not (is_line and not _BACKGROUND.search(program.argv[-1])) else ""
 
 
 class Work:
@@ -317,14 +317,22 @@ class Work:
         """
         setup = self.setup
         is_lsf = setup.slurm_base < 0 and setup.interactive != TERMINAL
-        if not is_lsf or not may_leave_background(setup.program) or setup.companions or os.WIFSIGNALED(status):
+        if not is_lsf or not shell_of(setup.program) or setup.companions or os.WIFSIGNALED(status):
             return False
         return self._termination.next_at == NEVER and processes.have_children() and self._has_background()
 
     def _has_background(self) -> bool:
-        """Return True if a process is left in the session of the job's command; a daemon has one of its own."""
-        found = map(processes.stat, self._tools.confinement.members())
-        return any(entry is not None and entry.session == self.pid for entry in found)
+        """Return True if a process is left that was started in the background of the command's session.
+
+        A daemon has a session of its own. What a program has left behind, as a launcher its commands on other hosts, is
+        nothing that a shell would wait for, and would keep the job's slots until its run limit.
+        """
+        shell = shell_of(self.setup.program)
+        for pid in self._tools.confinement.members():
+            entry = processes.stat(pid)
+            if entry is not None and entry.session == self.pid and processes.is_in_background(pid, shell):
+                return True
+        return False
 
     def settle(self, children: bool) -> None:
         """Continue the attempt's end after reaping; ``children``: True if the shepherd still has any."""

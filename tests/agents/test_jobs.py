@@ -232,6 +232,24 @@ def test_other_programs_end_their_job(place: Place, command: str, is_script: boo
     run(story())
 
 
+def test_what_a_program_has_left_behind_ends_with_its_job(place: Place) -> None:
+    """LSF's job file waits for what its shell has started; workers that outlive their program would hold the slots."""
+    workers = "import signal, subprocess\n" + "".join(
+        f"signal.signal(signal.SIGINT, signal.{how})\nprint(subprocess.Popen(['sleep', '600']).pid, flush=True)\n"
+        for how in ("SIG_DFL", "SIG_IGN")
+    )
+    (place.work / "launch.py").write_text(workers)
+
+    async def story() -> None:
+        async with Host(place) as host:
+            assert (await host.finish(blob(place, 1, f"python3 launch.py > {place.out('pids')}"))).finished.status == 0
+            pids = place.out("pids").read_text().split()
+            assert [pid for pid in pids if alive(int(pid))] == []
+            assert len(pids) == 2
+
+    run(story())
+
+
 def test_a_daemon_is_nothing_that_its_job_waits_for(place: Place) -> None:
     """A daemon has a session of its own, such as ssh-agent; it ends with its job."""
 

@@ -81,8 +81,8 @@ def test_a_report_names_the_error_file_that_is_the_output_file(wide: Cluster, tm
 def test_more_than_a_thousand_processes_are_counted(wide: Cluster, tmp_path: Path) -> None:
     """Max Processes stopped at 1000."""
     out, number = tmp_path / "out", 1100
-    go, many = tmp_path / "go", f"for i in $(seq {number + 10}); do sleep 600 & done"
-    job = wide.submit("-o", str(out), f"{many}; until [ -e {go} ]; do sleep 0.2; done; kill $(jobs -p)")
+    go, many = tmp_path / "go", f'for i in $(seq {number + 10}); do sleep 600 & all="$all $!"; done'
+    job = wide.submit("-o", str(out), f"{many}; until [ -e {go} ]; do sleep 0.2; done; kill $all")
     wait_for(lambda: int(fields(wide, job, "nthreads")[0].replace("-", "0")) >= number, 60, "a sample of all of them")
     go.touch()
     wide.becomes(job, "DONE")

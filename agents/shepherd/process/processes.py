@@ -6,6 +6,7 @@ know the process to be theirs: a descendant not yet reaped, or a member of the j
 
 import ctypes
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -45,6 +46,26 @@ def stat(pid: int) -> Stat | None:
         int(fields[1]), int(fields[2]), int(fields[3]), ticks / TICKS, int(fields[17]), int(fields[19]),
         int(fields[21]) * PAGE,
     )  # fmt: skip
+
+
+_INT, _QUIT = 1 << (signal.SIGINT - 1), 1 << (signal.SIGQUIT - 1)
+
+
+def is_in_background(pid: int, shell: str) -> bool:
+    """Return True for a process that a shell without a terminal has started by ``&``, or that such a one has started.
+
+    Such a shell makes them ignore SIGINT and SIGQUIT (POSIX, 2.9.3.1), a moment after the fork: until then the process
+    still has the name of ``shell``. Workers that a program has left behind ignore SIGINT at most; Java catches SIGQUIT,
+    whatever it was, and leaves SIGINT ignored.
+    """
+    try:
+        with open(f"/proc/{pid}/status", "rb", buffering=0) as file:
+            found = dict(re.findall(rb"^(Name|SigIgn|SigCgt):\s*(\S+)$", file.read(), re.MULTILINE))
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    ignored, caught = int(found[b"SigIgn"], 16), int(found[b"SigCgt"], 16)
+    is_fresh = found.get(b"Name") == shell.encode()
+    return is_fresh or bool(ignored & _QUIT or (ignored & _INT and caught & _QUIT))
 
 
 def everyone() -> dict[int, Stat]:
