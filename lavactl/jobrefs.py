@@ -28,7 +28,8 @@ def read_ref(word: str) -> messages.JobRef:
             for first, last, step in units.read_index_list(indices[:-1]):
                 ref.indices.add(first=first, last=last, step=step)
     except ValueError:
-        raise CommandError(f"{printable(word)}: Illegal job ID.") from None
+        every = " Job ID 0 means all jobs." if word.lower() == "all" else ""
+        raise CommandError(f"{printable(word)}: Illegal job ID.{every}") from None
     return ref
 
 

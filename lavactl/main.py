@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 OUTPUT_CLOSED = 141
 
+USAGE_MAX = 8  # lines of a usage that is shown behind the reason of an error
 COMMANDS = (
     "bsub", "bjobs", "bkill", "bstop", "bresume", "bpeek", "bhist", "bqueues", "bhosts", "bapp",
     "lsload", "lsmon", "lshosts", "lsinfo", "lsplace", "lsid", "lsrun", "lsgrun", "lsmake",
@@ -126,13 +127,18 @@ def _report(name: str, error: Exception, io: Io) -> int:
     if isinstance(error, CommandError):
         io.error(str(error))
         if isinstance(error, UsageError) and error.usage:
-            io.error(error.usage.rstrip())
+            io.error(_usage_after(name, error.usage.rstrip()))
         return error.code
     if isinstance(error, UnicodeEncodeError):
         io.error(f"{name}: a name or argument is not UTF-8 text.")
         return FAILURE
     io.error(printable(f"{name}: unexpected {type(error).__name__}: {error}"))
     return FAILURE
+
+
+def _usage_after(name: str, text: str) -> str:
+    """Usage behind a reason; of a long one, which would scroll the reason away, how it is shown."""
+    return text if text.count("\n") < USAGE_MAX else f"Usage: {name} -h shows it"
 
 
 def _report_as_slurm(name: str, error: Exception, io: Io) -> int:

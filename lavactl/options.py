@@ -125,7 +125,14 @@ class Grammar:
             for letter in name:
                 self._option(letter, rest, options)
             return
-        raise self.wrong(f"illegal option -- {name}")
+        raise self.wrong(f"illegal option -- {name}{self._instead(name)}")
+
+    def _instead(self, name: str) -> str:
+        """End of the sentence about an unknown option: the one for signals, where it is one, as in kill."""
+        from signal import Signals
+
+        is_signal = name.isdigit() or name.upper() in {one.name.removeprefix("SIG") for one in Signals}
+        return f" (a signal is -s {name})" if is_signal and self.command == "bkill" else ""
 
     def _is_bundle(self, name: str) -> bool:
         return all(self.kinds.get(letter) == FLAG for letter in name[:-1]) and name[-1] in self.kinds

@@ -108,7 +108,6 @@ class Settings:
     master_host: str = field(default_factory=socket.gethostname)
     heartbeat_s: float = 5.0
     usage_interval_s: float = 5.0
-    terminate_interval_s: float = 10.0
     sweep_interval_s: float = 3600.0
     task_patience_s: float = 300.0
     lsf_directory: str = ""  # LAVA_LSF_DIR: directory of LSF's files, if not that of lava.conf
@@ -128,6 +127,7 @@ class Settings:
             administrators=self.administrators,
             silent_after_s=silent_after_s,
             order_validity_s=silent_after_s / 2,
+            terminate_interval_s=self._seconds("LAVA_TERMINATE_INTERVAL", 10.0),
             fence_after_s=fence_after_s,
             staging_timeout_s=self._seconds("LAVA_STAGING_TIMEOUT", 12.0),
             clean_period_s=self._seconds("LAVA_CLEAN_PERIOD", 3600.0),
@@ -322,7 +322,6 @@ def _settings(directory: Path, values: dict[str, str]) -> Settings:
         administers_anywhere=ANY_HOST in listed,
         heartbeat_s=_seconds(path, values, "LAVA_HEARTBEAT", 5.0),
         usage_interval_s=_seconds(path, values, "LAVA_USAGE_INTERVAL", 5.0),
-        terminate_interval_s=_seconds(path, values, "LAVA_TERMINATE_INTERVAL", 10.0),
         sweep_interval_s=_seconds(path, values, "LAVA_SWEEP_INTERVAL", 3600.0),
         task_patience_s=_seconds(path, values, "LAVA_TASK_PATIENCE", 300.0),
         lsf_directory=values.get("LAVA_LSF_DIR", ""),

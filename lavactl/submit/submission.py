@@ -96,8 +96,9 @@ KINDS: dict[str, int | str] = {
     **dict.fromkeys(("ptl", "eptl"), "a pending job has no time limit; -t names a time at which it is ended."),
     "Lp": "there are no licence projects; a shared resource of lsf.shared counts licences (-R rusage).",
     "clusters": "there is one cluster only.",
+    "s": "no signal is sent when a run window closes: the queue's JOB_CONTROLS says what is done to its jobs.",
     **dict.fromkeys(
-        ("s", "network", "freq",
+        ("network", "freq",
          "smt", "jobaff", "rcacct", "rcalloc", "csm", "alloc_flags", "jsm", "ext", "extsched",
          "step_cgroup", "core_isolation", "cn_mem", "cn_cu", "ln_mem", "ln_slots"),
         NOT_YET,

@@ -4,22 +4,60 @@ from lavactl.options import Options, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lavactl.io import Io
+
+
+NEAR = 0.75  # similarity for a suggestion
+NO_DIGITS = str.maketrans("", "", "0123456789")
 
 
 def unknown_name(options: Options, io: "Io") -> str:
     """Sentence about an unknown user, queue, host or job group of -u, -q, -m or -g; empty if all are known."""
     for user in unknown_users((options.last("u") or "").split(), io):
-        return f"{printable(user)}: Unknown user"
+        return f"{printable(user)}: Unknown user{_near_user(user, io)}"
     queue, host = options.last("q"), options.last("m")
     if queue and unknown_queue(queue, io):
-        return f"{printable(queue)}: No such queue"
+        return f"{printable(queue)}: No such queue{_near_queue(queue, io)}"
     if strange := unknown_host(host or "", io):
-        return f"{printable(strange)}: Bad host name, host group name or cluster name"
+        return f"{printable(strange)}: Bad host name, host group name or cluster name{_near_host(strange, io)}"
     group = options.last("g")
     if group and unknown_job_group(group, io):
         return f"{printable(group)}: No such job group"
     return ""
+
+
+def hint(name: str, known: "Iterable[str]") -> str:
+    """End of a sentence about an unknown name: a near one; empty if there is none.
+
+    Names that differ only in their numbers are not suggested: another host is not what was meant.
+    """
+    from difflib import get_close_matches
+
+    letters = name.translate(NO_DIGITS)
+    others = [one for one in known if one.translate(NO_DIGITS) != letters or letters == name]
+    close = get_close_matches(name, others, 1, NEAR)
+    return f"; did you mean {printable(close[0])}?" if close else ""
+
+
+def _near_queue(name: str, io: "Io") -> str:
+    from protos import cluster_pb2
+
+    return hint(name, [queue.name for queue in io.client().queues(cluster_pb2.QueuesRequest()).queues])
+
+
+def _near_user(name: str, io: "Io") -> str:
+    from protos import cluster_pb2
+
+    return hint(name, [user.name for user in io.client().users(cluster_pb2.UsersRequest(everybody=True)).users])
+
+
+def _near_host(name: str, io: "Io") -> str:
+    from protos import cluster_pb2
+
+    request = cluster_pb2.HostsRequest(clients_too=True)
+    return hint(name, [host.facts.name for page in io.client().hosts(request) for host in page.hosts])
 
 
 def nothing_so_named(options: Options) -> str:

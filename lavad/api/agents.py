@@ -251,7 +251,7 @@ class AgentService(agents_pb2_grpc.AgentServiceServicer):
             order_validity_s=self.engine.cluster.policy.order_validity_s,
             administrators=sorted(self.settings.administrators),
             usage_interval_s=self.settings.usage_interval_s,
-            terminate_interval_s=self.settings.terminate_interval_s,
+            terminate_interval_s=self.engine.cluster.policy.terminate_interval_s,
             ticket_key=self.ticket_key,
             lsf_conf=self.installation.shared if self.installation is not None else {},
             default_queues=self.installation.default_queues if self.installation is not None else "",

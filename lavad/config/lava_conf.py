@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lavad.config.grammar import Complaint
-from lavad.config.site import hint
+from lavad.core.language.near import hint
 from lavad.settings import NAMES, examine
 from protos import conffile
 

@@ -5,8 +5,7 @@ A table says of every parameter of a section whether it is honoured (and how it 
 """
 
 import difflib
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from lavad.config.accounts import Accounts
 from lavad.config.grammar import Cell, Complaint, Document, Row, Section
 from lavad.config.values import Wrong
+from lavad.core.language.near import NEAR, hint, without_digits
 from lavad.core.language.requirements.lexer import UNIT_MIB
 from lavad.core.language.requirements.vocabulary import Vocabulary
 from lavad.core.model.rules.hosts import HostRule
@@ -22,11 +22,7 @@ from lavad.core.model.rules.resources import Resource, SizeUnits
 from lavad.core.model.rules.users import Share
 
 Fields = dict[str, Any]
-NEAR = 0.75  # similarity for a suggestion: three letters of four
 NAMED_MAX = 5  # unknown names reported for one line
-
-
-_DIGITS = re.compile(r"\d+")
 
 
 class Fate(Enum):
@@ -148,7 +144,7 @@ class Site:
         """Warn of the first with a suggestion; names that differ only in their numbers are not suggested."""
         what = f"no host of {'lsf.cluster' if self.hosts else 'the cluster'}; counts once such a host has joined"
         known = [*self.known_hosts, *self.host_groups]
-        is_numbered = _pattern(names[0]) in set(map(_pattern, self.known_hosts))
+        is_numbered = without_digits(names[0]) in set(map(without_digits, self.known_hosts))
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         self.warn(cell, f"{names[0]}{more}: {what}{'' if is_numbered else hint(names[0], known, NEAR)}")
 
@@ -238,17 +234,6 @@ class Site:
         for field_name, value in found.items():
             before = fields.get(field_name)
             fields[field_name] = before + value if isinstance(before, tuple) and field_name == "thresholds" else value
-
-
-def hint(name: str, known: Iterable[str], nearness: float = NEAR) -> str:
-    """Suggest a near name; empty if there is none."""
-    close = difflib.get_close_matches(name, list(known), 1, nearness)
-    return f"; did you mean {close[0]}?" if close else ""
-
-
-def _pattern(name: str) -> str:
-    """Return a host name with its numbers replaced by one mark."""
-    return _DIGITS.sub("0", name)
 
 
 def _short(text: str) -> str:

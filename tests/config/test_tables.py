@@ -177,6 +177,7 @@ PARAMETERS: dict[str, Case] = {
     "DEFAULT_QUEUE": ("q1 q2", {"default_queues": ("q1", "q2")}, ()), "DEFAULT_PROJECT": text("default_project"),
     "MBD_SLEEP_TIME": ("10", {"turn_s": 10.0}, ("0", "x")),
     "JOB_ACCEPT_INTERVAL": ("2", {"queue.accept_interval": 20.0}, ("x",)),
+    "JOB_TERMINATE_INTERVAL": ("20", {"terminate_interval_s": 20.0}, ("0", "x")),
     "CLEAN_PERIOD": ("60", {"clean_period_s": 60.0}, ("0", "x")),
     "MAX_JOB_NUM": number("events_jobs_max", "0"), "MAX_ACCT_ARCHIVE_FILE": number("acct_archives_max", "0"),
     "MIN_SWITCH_PERIOD": ("90", {"events_switch_s": 90.0}, ("x",)),

@@ -40,13 +40,13 @@ def test_files_that_ask_in_vain(tmp_path: Path) -> None:
         tmp_path,
         {
             "lsf.conf": "LSB_RESOURCE_ENFORCE=cpu\nLSF_BIND_JOB=BALANCE\nLSB_BIND_JOB=N\n",
-            "lsb.params": "Begin Parameters\nJOB_TERMINATE_INTERVAL = 20\nMAX_SBD_FAIL = 3\nEnd Parameters\n",
+            "lsb.params": "Begin Parameters\nMAX_SBD_FAIL = 3\nEnd Parameters\n",
             "lsb.hosts": "Begin Host\nHOST_NAME MXJ MIG CHKPNT\ndefault 4 10 C\nEnd Host\n",
             "lsb.resources": "Begin ReservationUsage\nRESOURCE METHOD\nlic PER_TASK\nEnd ReservationUsage\n",
         },
     )
     for name in (
-        "LSB_RESOURCE_ENFORCE", "LSF_BIND_JOB", "JOB_TERMINATE_INTERVAL", "MAX_SBD_FAIL",
+        "LSB_RESOURCE_ENFORCE", "LSF_BIND_JOB", "MAX_SBD_FAIL",
         "CHKPNT", "Begin ReservationUsage",
     ):  # fmt: skip
         assert f"{name}: " in text

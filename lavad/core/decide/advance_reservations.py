@@ -145,7 +145,7 @@ def _dealt_out(free: list[tuple[str, int]], units: int) -> tuple[tuple[str, int]
 def _candidates(cluster: Cluster, words: tuple[str, ...], select: str, from_host: str) -> list[str]:
     policy, table = cluster.policy, cluster.table
     servers = sorted((name for name, host in cluster.hosts.items() if host.facts.server), key=natural)
-    host_list.check(words, lambda name: name in cluster.hosts or name in policy.host_groups)
+    host_list.check(words, {**cluster.hosts, **policy.host_groups})
     ranks = host_list.chosen(words, servers, policy.host_groups).ranks
     chosen = sorted(ranks, key=lambda name: (ranks[name], natural(name)))
     if not select:

@@ -20,6 +20,7 @@ _LIST = r"\d{1,10}(?:-\d{1,10}(?::\d{1,10})?)?(?:,\d{1,10}(?:-\d{1,10}(?::\d{1,1
 _BARE = re.compile(r"[\w./:+%@#$^~{}-]+\*?(?:\[(?:\d+|\*|" + _LIST + r")\])?")
 _PARTS = re.compile(r"(?P<name>.*?)(?P<prefix>\*?)(?:\[(?P<index>\*|" + _LIST + r")\])?", re.DOTALL)
 _ELEMENTS_MAX = 1000  # in one index list
+_OF_SLURM = {"after": "started", "afterok": "done", "afterany": "ended", "afternotok": "exit"}
 _LISTED_MAX = 10_000  # elements in all index lists of a condition
 _STATUS = re.compile(r"\"[^\s\"']+\"|'[^\s\"']+'|[^\s\"'(),&|!]+")
 _NUMBER = re.compile(r"\d{1,10}")
@@ -194,6 +195,9 @@ class _Reader:
         """Parse a condition; of several elements (``done("a[1-3]")``) all must meet it."""
         self.blanks()
         word = _WORD.match(self.text, self.at)
+        slurm, colon, _ = self.text[self.at :].partition(":")
+        if word is None and colon and slurm in _OF_SLURM:
+            raise self.bad(f"a condition such as {_OF_SLURM[slurm]}(12), which is Slurm's {slurm}:12")
         if word is None:
             return _all_of([Clause(ConditionKind.DONE, ref) for ref in self.refs()])
         kind = self.kind(word)

@@ -64,6 +64,7 @@ class Policy:
     silent_after_s: float = 15.0
     fence_after_s: float = 0.0  # hosts without contact to the master for that long end their attempts; 0: never
     order_validity_s: float = 8.0
+    terminate_interval_s: float = 10.0  # between INT, TERM and KILL
     avoid_host_s: float = 60.0
     global_exit_rate: int | None = None  # for hosts without one of their own; None: only failed starts close hosts
     exit_rate_period_s: float = 300.0

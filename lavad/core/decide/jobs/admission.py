@@ -12,6 +12,7 @@ from lavad.core.cluster import Cluster
 from lavad.core.commands import Asked, Caller
 from lavad.core.decide.jobs.request import known_request
 from lavad.core.events import NewJob
+from lavad.core.language.near import hint
 from lavad.core.language.requirements import host_list
 from lavad.core.model import Launch, Request, RoleRequest, Shared
 from lavad.core.model.advance_reservation import ReservationKind
@@ -116,7 +117,7 @@ def check_group(cluster: Cluster, shared: Shared) -> None:
         return
     members = cluster.policy.user_groups.get(shared.user_group)
     if members is None:
-        raise Refused(f"{shared.user_group}: No such user group")
+        raise Refused(f"{shared.user_group}: No such user group{hint(shared.user_group, cluster.policy.user_groups)}")
     if shared.user not in members:
         raise Refused(f"{shared.user_group}: User not in the specified user group")
 
@@ -124,7 +125,9 @@ def check_group(cluster: Cluster, shared: Shared) -> None:
 def check_application(cluster: Cluster, shared: Shared) -> None:
     """Refuse an application profile (-app) that does not exist."""
     if shared.application and shared.application not in cluster.policy.applications:
-        raise Refused(f"{shared.application}: No such application profile")
+        raise Refused(
+            f"{shared.application}: No such application profile{hint(shared.application, cluster.policy.applications)}"
+        )
 
 
 def check_service_class(cluster: Cluster, shared: Shared, queue: str) -> None:
@@ -134,7 +137,7 @@ def check_service_class(cluster: Cluster, shared: Shared, queue: str) -> None:
         return
     one = cluster.policy.service_classes.get(name)
     if one is None:
-        raise Refused(f"{name}: No such service class")
+        raise Refused(f"{name}: No such service class{hint(name, cluster.policy.service_classes)}")
     if shared.user not in one.users:
         raise Refused(f"{name}: User cannot use the service class")
     if queue not in one.queues:
@@ -188,7 +191,7 @@ def check_queue(cluster: Cluster, name: str) -> None:
     """Refuse a queue that is unknown or closed."""
     queue = cluster.policy.queue(name)
     if queue is None:
-        raise Refused(f"{name}: No such queue")
+        raise Refused(f"{name}: No such queue{hint(name, (one.name for one in cluster.policy.queues))}")
     if not queue.open:
         raise Refused(f"{name}: Queue has been closed")
 
@@ -348,7 +351,7 @@ def check_request(cluster: Cluster, request: Request) -> None:
     if request.hosts:
         known = cluster.policy.known_hosts  # also hosts that have not joined yet
         groups = cluster.policy.host_groups
-        host_list.check(request.hosts, lambda name: name in cluster.hosts or name in known or name in groups)
+        host_list.check(request.hosts, {**cluster.hosts, **dict.fromkeys(known), **groups})
 
 
 @lru_cache(maxsize=_REQUESTS_KNOWN)

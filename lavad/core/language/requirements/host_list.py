@@ -1,8 +1,9 @@
 """Host list of a job (-m): hosts that it may use, preferences, and its first host."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from lavad.core.language.near import hint
 from lavad.core.model.reasons import Refused
 from lavad.core.model.rules.names import Names
 from lavad.core.model.rules.queues import QueueHosts
@@ -32,11 +33,11 @@ def parse(words: Iterable[str]) -> Iterator[Named]:
         yield Named(name.removesuffix("/"), int(preference or 0), body is not word and word[0] == "~", mark)
 
 
-def check(words: Iterable[str], is_known: Callable[[str], bool]) -> None:
+def check(words: Iterable[str], known: Collection[str]) -> None:
     """Refuse names that are neither a host nor a group."""
     for one in parse(words):
-        if not is_known(one.name) and one.name not in ("all", "others"):
-            raise Refused(f"{one.name}: Bad host name, host group name or cluster name")
+        if one.name not in known and one.name not in ("all", "others"):
+            raise Refused(f"{one.name}: Bad host name, host group name or cluster name{hint(one.name, known)}")
 
 
 class Chosen(NamedTuple):
