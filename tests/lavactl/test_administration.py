@@ -577,7 +577,9 @@ def test_hosts_are_locked(desk: Desk) -> None:
     assert desk.type("bhosts", "-w").out.splitlines()[1].split()[:2] == ["n001", "closed_Lock"]
 
 
-@pytest.mark.parametrize(("name", "why"), [("limrestart", "service manager"), ("resdebug", "no debug classes")])
+@pytest.mark.parametrize(
+    ("name", "why"), [("limrestart", "systemctl restart lava-agent"), ("resdebug", "no debug classes")]
+)
 def test_daemons_of_hosts_are_services(desk: Desk, name: str, why: str) -> None:
     """A refusal is one sentence."""
     result = desk.type("lsadmin", name, "n001")

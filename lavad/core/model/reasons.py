@@ -88,7 +88,7 @@ USER_SLOTS_PARALLEL = Reason(603, "The user has not enough job slots for the par
 GROUP_SLOTS_PARALLEL = Reason(604, "One of the user's groups has not enough job slots for the parallel job")
 NO_SHARE = Reason(699, "The user has no share of the queue any more")
 NAMED_LIMIT = Reason(700, "A limit has been reached")  # its sentence names the limit
-TOGETHER = Reason(1303, "Not enough hosts with what its tasks need together")
+TOGETHER = Reason(1351, "Not enough hosts with what its tasks need together")
 SPAN = Reason(312, "Not enough hosts to meet the job's spanning requirement")
 HELD_BY_USER = Reason(607, "The job was suspended by the user while pending")
 HELD_BY_ADMIN = Reason(610, "The job was suspended by LSF admin or root while pending")
@@ -114,7 +114,7 @@ UNREACHABLE = Reason(1601, "Unable to reach slave batch server", rules_out=True)
 RUNNING_EXCLUSIVE = Reason(1322, "Running an exclusive job")
 MEMORY = Reason(2601 + 10, "Job's requirements for reserving resource (mem) not satisfied")
 PORTS = Reason(1348, "A port that the job's tasks name is in use on the host")
-PORTS_APART = Reason(1348, "Not enough hosts for tasks that name the same port")
+PORTS_APART = Reason(1349, "Not enough hosts for tasks that name the same port")
 RESERVING = 2601  # plus the resource's number
 GPUS = Reason(2601 + 300, "Not enough GPUs on the hosts")
 GPU_TOPOLOGY = Reason(2601 + 301, "Free GPUs are not linked or placed as the job requires")
