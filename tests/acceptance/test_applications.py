@@ -20,7 +20,6 @@ PROFILES = """
     JOB_STARTER = export STARTED=yes; %USRCMD
     REQUEUE_EXIT_VALUES = 77
     SUCCESS_EXIT_VALUES = 3 10-12
-    CONTAINER = docker[image(x)]
     End Application
 """
 
@@ -52,7 +51,6 @@ def test_a_job_of_a_profile(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.says("bkill", "-app", "md", "0") == f"Job <{running}> is being terminated"
     wait_for(lambda: "done jobs:" in cluster.run("bacct", "-app", "md").stdout, 60, "the account")
     assert "nope: No such application profile" in cluster.run("bsub", "-app", "nope", "true").stderr
-    assert "CONTAINER: it has no effect" in cluster.run("badmin", "ckconfig").stderr
 
 
 def test_an_exit_code_that_means_success(cluster: Cluster, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_an_event_leads_to_each_action(three_hosts: Cluster, tmp_path: Path, eve
     for action, job in jobs.items():
         if action in ENDS:
             three_hosts.becomes(job, ENDS[action])
-        elif event == "hangs" and action == "restart-task":  # any one of the tasks
+        elif event == "hangs" and action in ("restart-task", "restart-group"):  # any one of the tasks
             three_hosts.becomes(job, "RUN")
             one_has_run_again(three_hosts, job)
         else:

@@ -40,7 +40,9 @@ def soft(pid: int) -> str:
 
 def test_a_cpu_limit_holds_for_every_process_of_the_job_at_once(place: Place) -> None:
     """Of those that run and those that are started later; 0 lifts it; without one it is as at the start."""
-    command = "sleep 1000 & echo $$ $! > pids; touch ready; while [ ! -e stop ]; do sleep 0.02; done; ulimit -t"
+    command = (
+        "sleep 1000 & echo $$ $! > pids; touch ready; while [ ! -e stop ]; do sleep 0.02; done; ulimit -t; kill $!"
+    )
 
     async def story() -> None:
         async with Host(place) as host:

@@ -30,7 +30,7 @@ IS_FULL = RESTARTS >= 10
 HOSTS = 3
 PACKAGES = ("agents", "lavactl", "lavad", "protos")
 PROGRAMS = Path(__file__).parent / "programs"
-NEW = "0.1.0+new"
+NEW = "0.1.0+g0new0new"
 PATIENCE_S = 120.0
 
 
@@ -51,8 +51,8 @@ class Installation:
         for name in PACKAGES:
             shutil.rmtree(self._packages / name, ignore_errors=True)
             shutil.copytree(tree / name, self._packages / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for about in (self._packages / name / "__init__.py" for name in PACKAGES):
-            about.write_text(re.sub(r'__version__ = ".*"', f'__version__ = "{version}"', about.read_text()))
+        if commit := version.partition("+g")[2]:
+            (self._packages / "protos" / "commit").write_text(commit)
 
 
 class Job:

@@ -231,7 +231,7 @@ def test_an_end_waits_for_room_where_none_can_be_set_aside(tmp_path: Path) -> No
     log.append(messages.pack(messages.REFUSED, 1, 0, 1, "x"))
     traces = spool.Traces()
     traces.read(str(tmp_path / "log"))
-    assert (traces.started, traces.refused) == ({(1, 0, 1)}, {(1, 0, 1): ("x", "", 0)})
+    assert (traces.started, traces.refused) == ({(1, 0, 1)}, {(1, 0, 1): messages.NotStarted("x")})
 
 
 def _in_group(host: Host) -> bool:

@@ -274,7 +274,8 @@ def test_a_report_names_the_host_that_does_not_answer_and_the_record_is_complete
     """A silent host does not keep a job from ending; its usage is added when it is back."""
     (tmp_path / "rank.py").write_text(RANK)
     out, rank = tmp_path / "out", f"{sys.executable} {tmp_path}/rank.py {tmp_path} 0 0.5"
-    command = f"h=$(tail -1 $LSB_DJOB_HOSTFILE); blaunch $h {rank} & while ! [ -e {tmp_path}/end ]; do sleep 0.1; done"
+    waits = f"while ! [ -e {tmp_path}/end ]; do sleep 0.1; done; kill -9 $!"
+    command = f"h=$(tail -1 $LSB_DJOB_HOSTFILE); blaunch $h {rank} & {waits}"
     job = wide.submit("-n", "2", "-R", "span[ptile=1]", "-o", str(out), command)
     wait_for(lambda: (tmp_path / "burnt-0").exists(), 60, "the task to have burnt")
     other = fields(wide, job, "exec_host")[0].split(":")[-1].rpartition("*")[2]

@@ -26,7 +26,10 @@ def test_the_processor_time_limit_is_the_reason_of_its_end(place: Place, command
 
 
 def test_gpu_views_say_who_has_a_device_for_himself_and_what_memory_is_kept(cluster: Cluster) -> None:
-    """j_exclusive was "no" for devices held alone, NGPUS_EXCL_ALLOC and NGPUS_SHARED_ALLOC "-", MRSV 0M."""
+    """j_exclusive was "no" for devices held alone, NGPUS_EXCL_ALLOC and NGPUS_SHARED_ALLOC "-", MRSV 0M.
+
+    NGPUS_EXCL_ALLOC counts devices in mode exclusive_process, as LSF's does.
+    """
     host = cluster.hosts()[0]
     alone = cluster.submit("-m", host, "-gpu", "num=1", "sleep", "300")
     cluster.becomes(alone, "RUN")
@@ -36,7 +39,7 @@ def test_gpu_views_say_who_has_a_device_for_himself_and_what_memory_is_kept(clus
     told = {job: cluster.says("bjobs", "-noheader", "-o", "j_exclusive", str(job)) for job in (alone, shared, waits)}
     assert told == {alone: "yes", shared: "no", waits: "no"}
     fields = "ngpus_alloc ngpus_excl_alloc ngpus_shared_alloc"
-    assert cluster.says("bhosts", "-noheader", "-o", fields, host).split() == ["2", "1", "1"]
+    assert cluster.says("bhosts", "-noheader", "-o", fields, host).split() == ["2", "0", "1"]
     rows = cluster.says("bhosts", "-gpu", host).splitlines()
     at = rows[0].split().index("MRSV") - len(rows[0].split())
     assert sorted(row.split()[at] for row in rows[1:]) == ["0M", "4096M"]

@@ -248,7 +248,7 @@ def test_row_15_each_worker_has_a_device_of_its_own(site: Site) -> None:
     text = volcano("gpus", DUMP, DUMP)
     limits = "              resources: {limits: {nvidia.com/gpu: 1}}\n"
     head, tail = text.split("    - name: worker", 1)
-    tail = tail.replace("              ports:", limits + "              ports:", 1)
+    tail = tail.replace("          restartPolicy:", limits + "          restartPolicy:", 1)
     job = site.run(f"{head}    - name: worker{tail}")
     site.ends(job)
     devices = {
@@ -256,7 +256,7 @@ def test_row_15_each_worker_has_a_device_of_its_own(site: Site) -> None:
         for one in ("worker/0", "worker/1")
     }
     assert len(devices) == 2
-    assert all(len(device) == 1 for _, device in devices)
+    assert all(len(device) == 1 for _, device in devices), devices
     assert site.environment(job, "ps/0").get("CUDA_VISIBLE_DEVICES", "") in ("", "-1", "NoDevFiles")
 
 
